@@ -1,0 +1,21 @@
+/* Memory of devices: limits, figures by category, and the cache that keeps freed blocks until they are trimmed. Above a
+ * platform's raw memory, below tensors and backends. Any thread. */
+#ifndef SLI_MEMORY_H
+#define SLI_MEMORY_H
+
+#include <sluice/memory.h>
+
+/* 64-byte aligned, of any content. SL_OUT_OF_MEMORY names the device, what holds how much, and the knobs. On a device
+ * without data: an address, no memory. */
+sl_status sli_memory_allocate(sl_device device, size_t bytes, sl_memory_category category, void **at);
+void sli_memory_release(sl_device device, void *at, size_t bytes, sl_memory_category category);
+
+/* Counts memory that is used in place (a mapped file) against the device's limit, and back. */
+sl_status sli_memory_borrow(sl_device device, size_t bytes, sl_memory_category category);
+void sli_memory_return(sl_device device, size_t bytes, sl_memory_category category);
+
+/* Pinned host memory from the bounded pool of the process. */
+sl_status sli_pinned_allocate(size_t bytes, void **at);
+void sli_pinned_release(void *at, size_t bytes);
+
+#endif

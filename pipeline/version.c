@@ -1,0 +1,5 @@
+#include <sluice/version.h>
+
+const char *sl_version(void) {
+    return SL_VERSION;
+}
