@@ -58,6 +58,10 @@ sl_status sli_fail_within(sl_status status, const char *format, ...) {
     return status;
 }
 
+void sli_clear_error(void) {
+    last_error[0] = '\0';
+}
+
 static _Atomic(sl_log_fn) log_fn;
 static void *_Atomic log_user;
 

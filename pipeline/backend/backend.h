@@ -37,7 +37,8 @@ typedef struct sli_ticket {
     char message[512];
 } sli_ticket;
 
-/* True if this call stopped it. `message` may be NULL. Any thread, never blocks. */
+/* True if this call stopped it. Any thread, never blocks. `message` may be NULL, and is so for a thread that is neither
+ * the driver's nor a lane's: nothing tells the driver when such a thread has written it. */
 bool sli_ticket_stop(sli_ticket *ticket, sl_status status, const char *message);
 
 /* One micro-batch on its way. Owned by the driver, constant from the first enqueue of an action that names it until all
@@ -65,6 +66,10 @@ typedef struct sli_operand {
     sli_extent extent;
 } sli_operand;
 
+/* All row counts, the segments too, are 0. */
+bool sli_batch_is_empty(const sli_batch *batch);
+
+/* 0 for an empty batch, also where the extent has no row count. */
 size_t sli_extent_bytes(const sli_extent *extent, const sli_batch *batch);
 char *sli_operand_at(const sli_operand *operand, const sli_batch *batch); /* with the offset */
 
@@ -109,12 +114,17 @@ typedef struct sli_work {
     const sli_operand *operands;
 } sli_work;
 
+/* The bytes that a COPY moves: the lesser of its operands' bytes. So a slot of pinned memory that holds a piece of a
+ * staged copy has offset 0 and the piece as its limit; the value at the other end says how much there is. */
+size_t sli_copy_bytes(const sli_work *work, const sli_batch *batch);
+
 /* Runs the ops of an EXECUTE on `lane`, for backends whose payloads are calls (cpu: they compute; cuda: they launch).
- * An error stops the batch's ticket with a sentence that names stage, op, micro-batch and device. */
+ * Ops whose outputs have no rows are left out, and so is all once the ticket is stopped. An error of an op stops the
+ * batch's ticket (SL_STAGE_FAILED) with a sentence that names stage, op, micro-batch and device. */
 void sli_work_execute(const sli_work *work, const sli_batch *batch, sl_lane *lane);
 
 /* The time that an EXECUTE takes on a device of this speed: its stage's own time, or operations / speed by the cost
- * rules; 0 if neither is there. */
+ * rules; 0 if neither is there, and for an empty batch. */
 uint64_t sli_work_cost_ns(const sli_work *work, const sli_batch *batch, double operations_per_s);
 
 enum sli_action_kind { SLI_WAIT, SLI_RECORD, SLI_EXECUTE, SLI_COPY };
