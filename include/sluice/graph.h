@@ -31,6 +31,10 @@ SL_API void sl_graph_destroy(sl_graph *graph); /* takes NULL; plans and pipeline
 /* The first error of the graph: SL_OK while there is none; its sentence is then sl_last_error's. */
 SL_API sl_status sl_graph_status(const sl_graph *graph);
 
+/* Makes this the graph's error, unless it has one: for what builds graphs on top of these calls and finds something
+ * wrong itself, such as a reader of files. `status` is not SL_OK. */
+SL_API void sl_graph_fail(sl_graph *graph, sl_status status, const char *format, ...) SL_PRINTF(3, 4);
+
 /* A row count: `name` for messages, and the most rows that one micro-batch can have (0: micro_batch_rows of the
  * options). Returns its dimension, SL_ROWS - 1 and so on. SL_ROWS is named "rows"; sl_graph_set_rows changes that. */
 SL_API int64_t sl_graph_rows(sl_graph *graph, const char *name, uint32_t max);

@@ -18,6 +18,10 @@ SL_API sl_value sl_linear(sl_graph *g, sl_stage s, sl_value x, sl_value w, sl_va
  * is not in 0 .. n-1 fails the job. */
 SL_API sl_value sl_embedding(sl_graph *g, sl_stage s, sl_value ids, sl_value table);
 
+/* y[r] = x[r] + table[position of row r]: x [rows, columns], table [longest, columns] in f32, f16 or bf16: learned
+ * positions. The position comes from the micro-batch's segments; one that is not in 0 .. longest-1 fails the job. */
+SL_API sl_value sl_position_embedding(sl_graph *g, sl_stage s, sl_value x, sl_value table);
+
 /* y[r] = x[index[r]]: x [rows of one count, columns], index [rows of any count, 1] i32. An index outside of the
  * micro-batch's rows fails the job. */
 SL_API sl_value sl_gather(sl_graph *g, sl_stage s, sl_value x, sl_value index);
