@@ -61,6 +61,9 @@ typedef struct sl_source {
 SL_API sl_value sl_graph_weight_source(sl_graph *graph, const char *name, sl_dtype dtype, int rank,
                                        const int64_t *shape, const sl_source *source);
 
+/* The weight of this name; id 0, and no error, if there is none. For builders whose ops share a weight. */
+SL_API sl_value sl_graph_find_weight(const sl_graph *graph, const char *name);
+
 /* A stage, pinned to a device by its string ("cuda:1"). The order of the calls is the order in which stages on one
  * device are run where nothing else decides. */
 SL_API sl_stage sl_graph_stage(sl_graph *graph, const char *name, const char *device);
