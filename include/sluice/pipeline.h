@@ -25,6 +25,24 @@ typedef struct sl_cpu_options {
     bool poison;              /* fill memory that was never written, and slots that are free, with NaN patterns */
 } sl_cpu_options;
 
+/* A topology of simulated devices: JSON in a file, or the text itself if it begins with '{'. All keys are optional; a
+ * key that is not one of these is an error.
+ *
+ *     {"devices": {"count": 4, "name": "H100", "memory_bytes": 80e9, "operations_per_s": 6e13,
+ *                  "each": [{"index": 3, "operations_per_s": 3e13}]},
+ *      "links": {"bytes_per_s": 5e10, "latency_ns": 2000, "peer": true,
+ *                "each": [{"to": "host", "both_ways": true, "bytes_per_s": 2.5e10},
+ *                         {"from": 0, "to": 3, "peer": false}]}}
+ *
+ * devices.count: how many there are; without it as many as SLUICE_SIM_DEVICES. memory_bytes 0 or none: not limited.
+ * operations_per_s 0 or none: stages that have no time of their own take none. An entry of devices.each is for the
+ * device `index`, and takes what it does not say from the section.
+ *
+ * A copy takes latency_ns + bytes / bytes_per_s, rounded to a nanosecond; bytes_per_s 0 or none: the latency alone; no
+ * bytes: nothing. peer false: copies between these devices are staged through host memory. An entry of links.each is
+ * for copies from `from` to `to`, each a device's number, "host", or absent for any; with both_ways for the other
+ * direction, too. Where several match, the last counts. */
+
 typedef struct sl_micro_batch sl_micro_batch;
 typedef struct sl_feed sl_feed;
 
@@ -36,7 +54,7 @@ typedef struct sl_pipeline_options {
     uint64_t patience_ns;      /* longest time that a lane which owes something may stand still; 0: 30 s */
     bool measure;              /* keep times (sl_pipeline_figures) */
     const sl_cpu_options *cpu; /* NULL: the settings of the process */
-    const char *sim_topology;  /* of simulated devices: a file, or JSON text; NULL: SLUICE_SIM_TOPOLOGY */
+    const char *sim_topology;  /* of simulated devices, see above: a file, or JSON text; NULL: SLUICE_SIM_TOPOLOGY */
     const sl_feed *feed;       /* makes the micro-batches, instead of jobs with inputs; copied */
     void (*progress)(uint64_t bytes_done, uint64_t bytes_total, void *user); /* of loading weights; this thread */
     void *progress_user;

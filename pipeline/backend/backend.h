@@ -157,9 +157,9 @@ typedef struct sli_lane_desc {
 } sli_lane_desc;
 
 typedef struct sli_lane_figures {
-    uint64_t busy_ns; /* payloads under way; 0 unless the backend was opened with `measure` */
-    uint64_t payloads;
-    uint64_t bytes; /* copied */
+    uint64_t busy_ns;  /* payloads under way; 0 unless the backend was opened with `measure` */
+    uint64_t payloads; /* done: of batches that are not empty, and not skipped */
+    uint64_t bytes;    /* copied */
 } sli_lane_figures;
 
 /* ---- The tables ---- */
