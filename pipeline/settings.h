@@ -1,4 +1,4 @@
-/* The settings of the process, read. Filled when devices are found, constant after. */
+/* The settings of the process, read. Filled at the first use, constant after. */
 #ifndef SLI_SETTINGS_H
 #define SLI_SETTINGS_H
 
@@ -21,12 +21,18 @@ typedef struct sli_settings {
     sl_isa isa;                  /* SLUICE_ISA: auto, plain, avx2, avx512 */
 } sli_settings;
 
-/* Finds devices if that was not done. NULL when a setting is wrong: sl_last_error says which. */
+/* Reads them if that was not done. NULL when a setting is wrong: sl_last_error says which. */
 const sli_settings *sli_settings_get(void);
 
 /* "512M", "1.5G", "64": bytes or any count, with a suffix K M G T (of 1,000) or Ki Mi Gi Ti (of 1,024). */
 bool sli_parse_quantity(const char *text, double *value);
 /* "20us", "1.5ms", "100": nanoseconds, with a suffix ns us ms s. */
 bool sli_parse_ns(const char *text, uint64_t *ns);
+/* "12": digits alone, at most `most` (which is below 10^18). */
+bool sli_parse_count(const char *text, uint64_t most, uint64_t *count);
+
+/* The instruction set of "auto", "plain", "avx2", "avx512" (AVX2 with FMA and F16C; AVX-512 F, BW, DQ and VL).
+ * SL_INVALID lists the names, or says that this machine lacks it. */
+sl_status sli_isa_parse(const char *text, sl_isa *isa);
 
 #endif

@@ -56,8 +56,11 @@ SL_API sl_status sl_memory_reset_peak(sl_device device);
 SL_API sl_status sl_memory_trim(sl_device device, uint64_t *freed_bytes);
 
 /* Pinned host memory (what an asynchronous copy of a GPU needs) comes from a bounded pool of the process:
- * SLUICE_PINNED_MEMORY. `allocated` and `peak` are those of the pool. */
-SL_API void sl_memory_get_pinned(sl_memory_figures *figures);
+ * SLUICE_PINNED_MEMORY. `allocated` and `peak` are those of the pool; all of it counts as slots. Any thread. */
+SL_API sl_status sl_memory_get_pinned(sl_memory_figures *figures);
+
+/* Gives back what the pool holds and nothing uses. `freed_bytes` may be NULL. Any thread. */
+SL_API sl_status sl_memory_trim_pinned(uint64_t *freed_bytes);
 
 SL_END_C
 #endif

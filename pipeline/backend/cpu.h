@@ -1,0 +1,10 @@
+/* The CPU backend: lanes that are queues, served by the process's pool of workers. */
+#ifndef SLI_CPU_H
+#define SLI_CPU_H
+
+#include "backend.h"
+
+/* sli_platform.open of CPU devices. */
+sl_status sli_cpu_backend_open(const sli_backend_options *options, sli_backend **backend);
+
+#endif
