@@ -46,13 +46,13 @@ const char *sli_quote(const char *text, char to[SLI_QUOTE]) {
 
 static sl_status fail_at(const span *s, const char *at, const char *expected) {
     char whole[SLI_QUOTE], letter[SLI_QUOTE];
-    int position = (int)(at - s->text) + 1;
     sli_quote(s->text, whole);
-    if (!*at)
-        return sl_fail(SL_INVALID, "%s '%s' ends at character %d: %s", s->noun, whole, position, expected);
-    sli_quote((const char[]){*at, '\0'}, letter);
-    return sl_fail(SL_INVALID, "%s '%s' is wrong at character %d ('%s'): %s", s->noun, whole, position, letter,
-                   expected);
+    if (!*s->text)
+        return sl_fail(SL_INVALID, "%s '' is empty: %s", s->noun, expected);
+    if (*at)
+        sli_quote((const char[]){*at, '\0'}, letter);
+    return sl_fail(SL_INVALID, "%s '%s' is wrong at character %d (%s%s%s): %s", s->noun, whole, (int)(at - s->text) + 1,
+                   *at ? "'" : "", *at ? letter : "its end", *at ? "'" : "", expected);
 }
 
 static char lower(char c) {

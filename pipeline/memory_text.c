@@ -44,14 +44,14 @@ static sl_memory_category largest(const sl_memory_figures *figures, sl_memory_ca
     return asked;
 }
 
-/* "raise SLUICE_CPU_MEMORY, or use ..., or ...": for what was asked and for who holds most. */
+/* "use ..., or use ..., or raise SLUICE_CPU_MEMORY": for what was asked and for who holds most. */
 static void describe_knobs(const char *limit_knob, const sl_memory_figures *figures, sl_memory_category asked,
                            char *text, size_t capacity) {
     sl_memory_category holder = largest(figures, asked);
     bool both = holder != asked && figures->by_category[holder] > 0;
-    snprintf(text, capacity, "%s%s%s%s%s%s", sli_memory_knob(asked), both ? ", or " : "",
-             both ? sli_memory_knob(holder) : "", figures->limit && limit_knob ? ", or raise " : "",
-             figures->limit && limit_knob ? limit_knob : "", "");
+    const char *knob = figures->limit ? limit_knob : NULL;
+    snprintf(text, capacity, "%s%s%s%s%s", sli_memory_knob(asked), both ? ", or " : "",
+             both ? sli_memory_knob(holder) : "", knob ? ", or raise " : "", knob ? knob : "");
 }
 
 sl_status sli_memory_fail(const sl_device *device, const sl_memory_figures *figures, size_t bytes,
@@ -59,17 +59,13 @@ sl_status sli_memory_fail(const sl_device *device, const sl_memory_figures *figu
     char name[SL_DEVICE_TEXT], holders[SLI_HOLDERS_TEXT], knobs[256];
     const char *where = device ? sl_device_format(*device, name) : "pinned host memory";
     const char *limit_knob = device ? sli_memory_limit_knob(device->kind) : "SLUICE_PINNED_MEMORY";
-    unsigned long long limit = figures->limit, allocated = figures->allocated;
-    sli_memory_holders(figures->by_category, holders);
+    uint64_t free = figures->limit > figures->allocated ? figures->limit - figures->allocated : 0;
+    char room[128] = "and there are no more";
+    if (figures->limit && bytes > free)
+        snprintf(room, sizeof room, "%llu of its limit of %llu are free, %llu are missing", (unsigned long long)free,
+                 (unsigned long long)figures->limit, (unsigned long long)(bytes - free));
     describe_knobs(limit_knob, figures, category, knobs, sizeof knobs);
-    if (limit && (allocated > limit || bytes > limit - allocated))
-        return sl_fail(
-            SL_OUT_OF_MEMORY,
-            "%s is out of memory: %zu bytes (%s) were asked for, %llu of its limit of %llu are free, %llu are "
-            "missing; in use: %s. %s",
-            where, bytes, sl_memory_category_name(category), limit > allocated ? limit - allocated : 0, limit,
-            bytes - (limit > allocated ? limit - allocated : 0), holders, knobs);
     return sl_fail(SL_OUT_OF_MEMORY,
-                   "%s is out of memory: %zu bytes (%s) were asked for and there are no more; in use: %s. %s", where,
-                   bytes, sl_memory_category_name(category), holders, knobs);
+                   "%s is out of memory: %zu bytes (%s) were asked for, %s; in use: %s. To mend it: %s", where, bytes,
+                   sl_memory_category_name(category), room, sli_memory_holders(figures->by_category, holders), knobs);
 }
