@@ -124,7 +124,7 @@ static sl_status parse_span(const span *s, sl_device *device) {
     const char *colon = s->begin;
     while (colon < s->end && *colon != ':')
         colon++;
-    sl_device found;
+    sl_device found = {SL_CPU, 0};
     SL_TRY(parse_kind(s, colon, &found.kind));
     if (colon == s->end)
         found.index = sl_device_current(found.kind).index;
@@ -147,7 +147,7 @@ sl_status sl_device_parse_list(const char *text, sl_device *devices, int capacit
         return sli_devices_auto(devices, capacity, count);
     int n = 0;
     for (const char *begin = text;; n++) {
-        sl_device device;
+        sl_device device = {SL_CPU, 0};
         const char *end = begin + strcspn(begin, ",");
         SL_TRY(parse_span(&(span){"devices", text, begin, end}, &device));
         SL_TRY(sl_device_check(device));

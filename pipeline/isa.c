@@ -4,9 +4,16 @@
 #include <string.h>
 
 #if defined __x86_64__
+#include <cpuid.h>
+
+static bool has_f16c(void) { /* a name that clang's __builtin_cpu_supports does not know */
+    unsigned a, b, c, d;
+    return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
+}
+
 static bool has(sl_isa isa) {
     __builtin_cpu_init();
-    bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+    bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
     bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                   __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
     return isa == SL_ISA_PLAIN || (isa == SL_ISA_AVX2 && avx2) || (isa == SL_ISA_AVX512 && avx512);

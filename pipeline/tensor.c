@@ -45,7 +45,7 @@ sl_status sli_shape_bytes(sl_dtype dtype, int rank, const int64_t *shape, size_t
 
 /* Without memory. */
 static sl_status make(sl_device device, sl_dtype dtype, int rank, const int64_t *shape, sl_tensor **tensor) {
-    size_t bytes;
+    size_t bytes = 0;
     SL_TRY(sl_device_check(device));
     SL_TRY(sli_shape_bytes(dtype, rank, shape, &bytes));
     sl_tensor *t = sl_calloc(1, sizeof *t);

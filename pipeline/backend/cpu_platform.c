@@ -1,9 +1,9 @@
 /* CPU devices as a platform: how many, what they are, their memory. They are virtual: each has a limit and lanes of its
  * own, and host memory. What runs on them is cpu.c's business; limits are memory.c's. */
-#include "error.h"
-#include "settings.h"
 #include "backend.h"
 #include "cpu.h"
+#include "error.h"
+#include "settings.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
