@@ -24,13 +24,12 @@ static sl_status check_entry(const char *path, const char *name, const json_t *v
 static sl_status load_map(const char *path, json_t **root, json_t **map) {
     SL_TRY(sli_json_load(path, root));
     *map = json_object_get(*root, "weight_map");
+    const char *found = !*map ? "missing" : !json_is_object(*map) ? "no object" : "empty";
     if (json_is_object(*map) && json_object_size(*map))
         return SL_OK;
     json_decref(*root);
     return sl_fail(SL_BAD_FILE, "%s: 'weight_map' is %s where an object that maps tensors to files is expected", path,
-                   json_is_object(*map) ? "empty"
-                   : *map               ? "no object"
-                                        : "missing");
+                   found);
 }
 
 static sl_status open_shard(const char *index, const char *name, const char *file, sl_checkpoint *checkpoint) {
