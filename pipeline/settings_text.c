@@ -44,7 +44,7 @@ static bool scan_decimal(const char **text, long double *value) {
         exponent += point ? -(int)counts : (int)!counts;
         digits++;
     }
-    if (digits == 0 || digits > 1000 || c[-1] == '.' || !scan_exponent(&c, &exponent))
+    if (!is_digit(**text) || digits > 1000 || c[-1] == '.' || !scan_exponent(&c, &exponent))
         return false;
     *text = c;
     *value = exponent < 0 ? (long double)mantissa / powl(10, -exponent) : (long double)mantissa * powl(10, exponent);
@@ -106,6 +106,8 @@ bool sli_parse_count(const char *text, uint64_t most, uint64_t *count) {
             return false;
         value = value * 10 + (uint64_t)(*text - '0');
     }
+    if (value > most)
+        return false;
     *count = value;
-    return value <= most;
+    return true;
 }
