@@ -6,8 +6,8 @@
  * The times of a lane are a ring with one entry more than the values that are kept, so that a reader who still finds
  * its value among the kept ones after it read the time has read the right one. */
 #include "sim.h"
-#include "../error.h"
-#include "../memory.h"
+#include "error.h"
+#include "memory.h"
 #include <errno.h>
 #include <semaphore.h>
 #include <string.h>

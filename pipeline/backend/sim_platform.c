@@ -3,8 +3,8 @@
  *
  * The topology of the process is part of the registry of devices: set once, by the first find, and constant after. The
  * next free address is the memory of all simulated devices: one atomic, any thread. */
-#include "../error.h"
-#include "../settings.h"
+#include "error.h"
+#include "settings.h"
 #include "sim.h"
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* Reads topologies. Every key is checked: an unknown one is refused by name, a wrong one with what was expected. What a
  * topology means for time is the simulator's business. */
 #include "topology.h"
-#include "../error.h"
+#include "error.h"
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>

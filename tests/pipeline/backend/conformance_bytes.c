@@ -252,6 +252,7 @@ END_TEST
 /* ---- The platform ---- */
 
 START_TEST(the_platform_describes_its_devices) {
+    find_devices();
     for (int d = 0; d < conformance->n_devices; d++) {
         sl_device_info info = {.name = ""};
         ck_assert_int_eq(conformance->platform->info(d, &info), SL_OK);
@@ -265,6 +266,7 @@ START_TEST(the_platform_copies_or_says_that_it_has_no_data) {
     const sli_platform *p = conformance->platform;
     uint32_t words[WORDS], found[WORDS], zeros[WORDS] = {0};
     void *at[2];
+    find_devices();
     fill_words(words, WORDS, 9);
     for (int d = 0; d < 2; d++) {
         ck_assert_int_eq(p->allocate(d, SLOT, &at[d]), SL_OK);
@@ -295,7 +297,7 @@ START_TEST(a_host_kernel_is_the_ops_own) {
 END_TEST
 
 claims conformance_bytes(void) {
-    static const test_case cases[] = {
+    const test_case cases[] = {
         TEST(memory_is_zeroed_aligned_and_apart),
         TEST(copies_move_their_bytes_and_no_others),
         TEST(rows_say_how_much_is_copied),
@@ -308,5 +310,5 @@ claims conformance_bytes(void) {
         TEST(the_platform_copies_or_says_that_it_has_no_data),
         TEST(a_host_kernel_is_the_ops_own),
     };
-    return (claims){cases, sizeof cases / sizeof *cases};
+    return claims_of(cases, sizeof cases / sizeof *cases);
 }

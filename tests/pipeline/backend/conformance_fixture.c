@@ -42,9 +42,15 @@ const sl_op fail_op = {.name = "fail", .attribute_bytes = sizeof(mix_attributes)
 
 /* ---- Open and close ---- */
 
+void find_devices(void) {
+    ck_assert_msg(sl_devices_find() == SL_OK, "%s", sl_last_error());
+    ck_assert_int_ge(sl_device_count(conformance->platform->kind), conformance->n_devices);
+}
+
 fixture *fixture_open(const sli_backend_options *options) {
     fixture *f = calloc(1, sizeof *f);
     ck_assert_ptr_nonnull(f);
+    find_devices();
     sl_status status = conformance->platform->open(options ? options : &conformance->options, &f->b);
     ck_assert_msg(status == SL_OK, "open: %s", sl_last_error());
     if (conformance->wrap)
@@ -246,4 +252,10 @@ void expect_words(place p, const uint32_t *words, size_t n, const char *what) {
 void fill_words(uint32_t *words, size_t n, uint64_t seed) {
     for (size_t i = 0; i < n; i++)
         words[i] = (uint32_t)test_random(&seed);
+}
+
+claims claims_of(const test_case *cases, size_t n) {
+    claims c = {.n = n};
+    memcpy(c.cases, cases, n * sizeof *cases);
+    return c;
 }

@@ -49,6 +49,8 @@ typedef struct fixture {
     test_work *works;
 } fixture;
 
+void find_devices(void); /* for claims about the platform alone */
+
 /* All fail the test where the backend says no. `options` NULL: the setup's. */
 fixture *fixture_open(const sli_backend_options *options);
 void fixture_close(fixture *f);
@@ -80,9 +82,10 @@ void fill_words(uint32_t *words, size_t n, uint64_t seed);
 
 /* The claims by file, for conformance_main. */
 typedef struct claims {
-    const test_case *cases;
+    test_case cases[24];
     size_t n;
 } claims;
+claims claims_of(const test_case *cases, size_t n);
 claims conformance_lanes(void);
 claims conformance_waiting(void);
 claims conformance_bytes(void);

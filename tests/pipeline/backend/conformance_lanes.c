@@ -336,7 +336,7 @@ START_TEST(two_backends_know_nothing_of_each_other) {
 END_TEST
 
 claims conformance_lanes(void) {
-    static const test_case cases[] = {
+    const test_case cases[] = {
         TEST(lanes_are_numbered_from_0_and_start_at_0),
         TEST(a_backend_without_lanes_closes),
         TEST(a_lane_does_its_actions_in_order),
@@ -352,5 +352,5 @@ claims conformance_lanes(void) {
         TEST(figures_count_what_was_done),
         TEST(two_backends_know_nothing_of_each_other),
     };
-    return (claims){cases, sizeof cases / sizeof *cases};
+    return claims_of(cases, sizeof cases / sizeof *cases);
 }

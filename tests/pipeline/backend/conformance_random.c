@@ -168,6 +168,6 @@ START_TEST(random_programs_do_what_one_after_the_other_does) {
 END_TEST
 
 claims conformance_random(void) {
-    static const test_case cases[] = {TEST(random_programs_do_what_one_after_the_other_does)};
-    return (claims){cases, sizeof cases / sizeof *cases};
+    const test_case cases[] = {TEST(random_programs_do_what_one_after_the_other_does)};
+    return claims_of(cases, sizeof cases / sizeof *cases);
 }

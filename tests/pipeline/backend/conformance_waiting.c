@@ -1,6 +1,7 @@
 /* Claims about the one call that blocks, and what ends it: await, poke, watch; and about close. */
 #include "conformance_fixture.h"
 #include <pthread.h>
+#include <sched.h>
 #include <string.h>
 
 enum { MOMENT_NS = 1000000 };
@@ -56,7 +57,7 @@ static void *poke_each_round(void *user) {
     poker *p = user;
     for (int n = 1; n <= ROUNDS; n++) {
         while (atomic_load(&p->asked) < n)
-            ;
+            sched_yield();
         atomic_store(&p->done, n);
         p->b->ops->poke(p->b);
     }
@@ -185,12 +186,12 @@ START_TEST(close_waits_for_what_was_enqueued) {
 END_TEST
 
 claims conformance_waiting(void) {
-    static const test_case cases[] = {
+    const test_case cases[] = {
         TEST(await_returns_at_once_for_what_is_reached), TEST(await_of_what_never_comes_ends_at_its_deadline),
         TEST(a_poke_before_an_await_is_not_lost),        TEST(no_poke_of_any_thread_is_lost),
         TEST(a_watch_pokes_when_its_value_is_reached),   TEST(of_several_watches_the_least_counts),
         TEST(watching_before_each_sleep_misses_nothing), TEST(the_number_of_parks_only_rises),
         TEST(close_waits_for_what_was_enqueued),
     };
-    return (claims){cases, sizeof cases / sizeof *cases};
+    return claims_of(cases, sizeof cases / sizeof *cases);
 }
