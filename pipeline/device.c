@@ -25,6 +25,8 @@ static sl_status find_kind(sl_device_kind kind) {
     const sli_platform *platform = sli_platform_get(kind);
     const char *absence = "cuda: this build has no CUDA module";
     int count = platform ? platform->find(&absence) : 0;
+    if (count < 0)
+        return SL_OUT_OF_MEMORY;
     count = count < MOST_DEVICES ? count : MOST_DEVICES;
     SL_TRY(sli_memory_prepare(kind, count));
     registry.counts[kind] = count;

@@ -182,7 +182,8 @@ typedef struct sli_platform {
     sl_device_kind kind;
     unsigned capabilities;
 
-    /* Once, under a lock, before anything else: finds devices. 0: none, and `absence` (static or own) says why. */
+    /* Once, under a lock, before anything else but the settings: finds devices. 0: none, and `absence` (static or own)
+     * says why. -1: out of host memory (sl_last_error): it is asked again. */
     int (*find)(const char **absence);
 
     /* Any thread. */

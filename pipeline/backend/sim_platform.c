@@ -24,7 +24,10 @@ void *sli_sim_addresses(size_t bytes) {
 static int sim_find(const char **absence) {
     static char why[512];
     const sli_settings *settings = sli_settings_get();
-    if (!topology && (!settings || sli_topology_read(settings->sim_topology, &topology) != SL_OK)) {
+    sl_status status = topology ? SL_OK : sli_topology_read(settings->sim_topology, &topology);
+    if (status == SL_OUT_OF_MEMORY)
+        return -1;
+    if (status != SL_OK) {
         snprintf(why, sizeof why, "sim: %s", sl_last_error());
         *absence = why;
         return 0;
