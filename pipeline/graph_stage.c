@@ -143,6 +143,16 @@ static sl_status resolve_states(const sl_graph *g, sli_graph_op *o, const sl_sta
     return SL_OK;
 }
 
+static sl_status ask_state_rule(const sl_graph *g, const sli_graph_op *o, const void *attributes) {
+    sl_state_view views[SL_MAX_STATES];
+    for (int i = 0; i < o->n_states; i++) {
+        const sli_graph_state *s = &g->states[o->states[i]];
+        views[i] = (sl_state_view){NULL, s->dtype, s->n_places, s->n_rows, s->columns, 0};
+        SL_TRY(sl_row_bytes(s->dtype, s->columns, &views[i].row_bytes));
+    }
+    return o->op->states ? o->op->states(attributes, o->n_states, views) : SL_OK;
+}
+
 static sl_status ask_shape_rule(const sl_graph *g, const sli_graph_op *o, const void *attributes, sl_type *types) {
     sl_type inputs[SL_MAX_OPERANDS];
     bool is_weight[SL_MAX_OPERANDS];
@@ -207,6 +217,7 @@ static sl_status add_op(sl_graph *g, sli_graph_op *o, const void *attributes, co
     sl_type types[SL_MAX_OPERANDS];
     SL_TRY(resolve_inputs(g, o, inputs));
     SL_TRY(resolve_states(g, o, states));
+    SL_TRY(ask_state_rule(g, o, attributes));
     SL_TRY(ask_shape_rule(g, o, attributes, types));
     SL_TRY(copy_attributes(o, attributes));
     sl_status status = append_op(g, o, types);

@@ -45,7 +45,8 @@ typedef struct sl_view {
 } sl_view;
 
 /* Part of a micro-batch that belongs to one sequence: rows first_row .. first_row + n_rows of row count SL_ROWS
- * continue the sequence at `place` of every state, whose length before them is `position`. */
+ * continue the sequence at `place` of every state, whose length before them is `position`. The segments of a micro-batch
+ * cover its rows in order, without gaps. */
 typedef struct sl_segment {
     int32_t place;
     int32_t position;
@@ -111,6 +112,10 @@ typedef struct sl_op {
 
     sl_kernel cpu;  /* NULL: not on CPU devices */
     sl_kernel cuda; /* NULL: not on GPUs, unless the CUDA module brings a kernel of this name */
+
+    /* The state rule: SL_INVALID with a sentence unless the states fit; NULL: any do. Views have no data. Called while
+     * the graph is built, before the shape rule. */
+    sl_status (*states)(const void *attributes, int n_states, const sl_state_view *states);
 
     bool uses_descriptor; /* reads descriptor->segments: they are sent to its device */
     bool mixes_rows;      /* gathers rows by index within the micro-batch */

@@ -1,0 +1,191 @@
+/* Sampling: a row's candidates are laid side by side in the order of falling logits, equal ones by id, and the one that
+ * the drawn number points at is taken. A heap gives that order as far as it is needed. Sums are in f64. */
+#include "cpu/kernels.h"
+#include "cpu/parallel.h"
+#include "cpu/vector_kernels.h"
+#include "philox.h"
+#include <math.h>
+#include <stdatomic.h>
+
+/* ---- Candidates in order ---- */
+
+typedef struct candidates {
+    const float *logits; /* [n] */
+    float *weights;      /* [n] exp((logit - largest) / temperature) */
+    int32_t *heap;       /* [n] ids: the first n_heap are a heap, best first; behind them those taken, the last first */
+    int64_t n, n_heap;
+} candidates;
+
+static bool is_better(const candidates *c, int32_t a, int32_t b) {
+    return c->logits[a] > c->logits[b] || (c->logits[a] == c->logits[b] && a < b);
+}
+
+static void sift_down(candidates *c, int64_t i) {
+    int32_t id = c->heap[i];
+    for (int64_t child; (child = 2 * i + 1) < c->n_heap; i = child) {
+        if (child + 1 < c->n_heap && is_better(c, c->heap[child + 1], c->heap[child]))
+            child++;
+        if (!is_better(c, c->heap[child], id))
+            break;
+        c->heap[i] = c->heap[child];
+    }
+    c->heap[i] = id;
+}
+
+/* NaN is no candidate: it is left out, and n becomes smaller. */
+static void make_heap(candidates *c) {
+    int64_t n = 0;
+    for (int64_t id = 0; id < c->n; id++)
+        if (!isnan(c->logits[id]))
+            c->heap[n++] = (int32_t)id;
+    c->n = c->n_heap = n;
+    for (int64_t i = n / 2 - 1; i >= 0; i--)
+        sift_down(c, i);
+}
+
+/* The `i`th best, i below n. */
+static int32_t candidate(candidates *c, int64_t i) {
+    while (c->n - c->n_heap <= i) {
+        int32_t best = c->heap[0];
+        c->heap[0] = c->heap[--c->n_heap];
+        c->heap[c->n_heap] = best;
+        if (c->n_heap)
+            sift_down(c, 0);
+    }
+    return c->heap[c->n - 1 - i];
+}
+
+/* ---- One row ---- */
+
+typedef struct params {
+    float temperature, top_p;
+    int32_t top_k;
+    double drawn; /* in [0, 1) */
+} params;
+
+static params params_of(const sl_call *call, int64_t row) {
+    const int32_t *ints = (const int32_t *)call->inputs[1].data + row * SL_SAMPLE_INTS;
+    const float *floats = (const float *)call->inputs[2].data + row * SL_SAMPLE_FLOATS;
+    return (params){
+        .temperature = floats[SL_SAMPLE_TEMPERATURE],
+        .top_p = floats[SL_SAMPLE_TOP_P],
+        .top_k = ints[SL_SAMPLE_TOP_K],
+        .drawn = sli_philox_uniform((uint32_t)ints[SL_SAMPLE_SEED_LOW], (uint32_t)ints[SL_SAMPLE_SEED_HIGH],
+                                    (uint32_t)ints[SL_SAMPLE_SEQUENCE], (uint32_t)ints[SL_SAMPLE_POSITION])};
+}
+
+/* The weight of the first `n` candidates. */
+static double weight_of(candidates *c, int64_t n) {
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++)
+        sum += c->weights[n < c->n ? candidate(c, i) : i];
+    return sum;
+}
+
+/* Cuts `*n` to the fewest candidates whose weight reaches `share` of `total`; returns their weight. */
+static double cut_to_share(candidates *c, double share, double total, int64_t *n) {
+    double sum = 0;
+    for (int64_t i = 0; i < *n; i++) {
+        sum += c->weights[candidate(c, i)];
+        if (sum >= share * total)
+            *n = i + 1;
+    }
+    return sum;
+}
+
+static int32_t draw(candidates *c, const params *p) {
+    make_heap(c);
+    int64_t n = p->top_k > 0 && p->top_k < c->n ? p->top_k : c->n;
+    double total = weight_of(c, n), sum = 0;
+    if (p->top_p > 0 && p->top_p < 1)
+        total = cut_to_share(c, (double)p->top_p, total, &n);
+    int32_t last = candidate(c, 0);
+    for (int64_t i = 0; i < n; i++) {
+        int32_t id = candidate(c, i);
+        sum += c->weights[id];
+        if (sum > p->drawn * total)
+            return id;
+        if (c->weights[id] > 0)
+            last = id;
+    }
+    return last; /* where rounding has left the sum below its total */
+}
+
+/* ---- All rows ---- */
+
+typedef struct job {
+    const sl_call *call;
+    int64_t rows, n;
+    size_t part_bytes;    /* of scratch */
+    _Atomic int64_t bad;  /* the first row without a finite largest logit; `rows`: none */
+} job;
+
+static size_t part_bytes(int64_t n) {
+    return ((size_t)n * (sizeof(float) + sizeof(int32_t)) + 63) / 64 * 64;
+}
+
+size_t sli_cpu_sample_scratch(const sl_call *call, int threads) {
+    const sl_shape *logits = &call->inputs[0].shape;
+    int64_t parts = logits->dims[0] < threads ? logits->dims[0] : threads;
+    return (size_t)parts * part_bytes(logits->dims[1]);
+}
+
+static void note_bad(job *j, int64_t row) {
+    int64_t first = atomic_load(&j->bad);
+    while (row < first && !atomic_compare_exchange_weak(&j->bad, &first, row))
+        ;
+}
+
+static int32_t sample_row(job *j, int64_t r, float *scratch) {
+    const sli_row_kernels *kernels = sli_rows_for(sl_cpu_isa());
+    const float *logits = (const float *)j->call->inputs[0].data + r * j->n;
+    float largest = kernels->largest(logits, (size_t)j->n);
+    params p = params_of(j->call, r);
+    if (!isfinite(largest)) {
+        note_bad(j, r);
+        return 0;
+    }
+    if (p.temperature == 0) {
+        int32_t id = 0;
+        while (logits[id] != largest)
+            id++;
+        return id;
+    }
+    candidates c = {.logits = logits, .weights = scratch, .heap = (int32_t *)(scratch + j->n), .n = j->n};
+    kernels->weigh(logits, largest, p.temperature, c.weights, (size_t)j->n);
+    return draw(&c, &p);
+}
+
+static void sample_part(int part, int n_parts, void *user) {
+    job *j = user;
+    float *scratch = (float *)((char *)j->call->scratch + (size_t)part * j->part_bytes);
+    int64_t end = sli_part_begin(j->rows, part + 1, n_parts);
+    for (int64_t r = sli_part_begin(j->rows, part, n_parts); r < end; r++)
+        ((int32_t *)j->call->outputs[0].data)[r] = sample_row(j, r, scratch);
+}
+
+static sl_status check_params(const sl_call *call, int64_t row) {
+    params p = params_of(call, row);
+    if (!(p.temperature >= 0) || isinf(p.temperature))
+        return sl_fail(SL_INVALID, "row %lld: temperature %g is not a number of 0 or more", (long long)row,
+                       (double)p.temperature);
+    if (!(p.top_p >= 0 && p.top_p <= 1))
+        return sl_fail(SL_INVALID, "row %lld: top_p %g is not in 0 to 1", (long long)row, (double)p.top_p);
+    if (p.top_k < 0)
+        return sl_fail(SL_INVALID, "row %lld: top_k %d is not 0 (all) or more", (long long)row, p.top_k);
+    return SL_OK;
+}
+
+sl_status sli_cpu_sample(sl_lane *lane, const sl_call *call) {
+    const sl_shape *logits = &call->inputs[0].shape;
+    job j = {.call = call, .rows = logits->dims[0], .n = logits->dims[1], .part_bytes = part_bytes(logits->dims[1])};
+    atomic_init(&j.bad, j.rows);
+    for (int64_t r = 0; r < j.rows; r++)
+        SL_TRY(check_params(call, r));
+    sl_lane_parallel(lane, sli_parts(lane, j.rows, 20.0 * (double)j.n), sample_part, &j);
+    int64_t bad = atomic_load(&j.bad);
+    if (bad < j.rows)
+        return sl_fail(SL_INVALID, "row %lld: the largest of its %lld logits is not finite; nothing can be drawn",
+                       (long long)bad, (long long)j.n);
+    return SL_OK;
+}
