@@ -1,6 +1,6 @@
 /* The index of each row's largest element. */
-#include "check.h"
 #include "cpu/kernels.h"
+#include "rules.h"
 
 static sl_status shape(const void *attributes, int n_inputs, const sl_type *inputs, const bool *is_weight,
                        int *n_outputs, sl_type *outputs) {

@@ -1,12 +1,13 @@
 /* Causal attention with grouped KV heads over caches that are states: shape and cost. */
-#include "check.h"
 #include "cpu/kernels.h"
+#include "rules.h"
 #include <math.h>
 
 static sl_status check_options(const sl_attention_options *o) {
     if (o->n_kv_heads < 1 || o->n_heads < 1 || o->n_heads % o->n_kv_heads)
-        return sl_fail(SL_INVALID, "n_heads is %d and n_kv_heads %d; expected numbers above 0, the first a multiple of "
-                                   "the second",
+        return sl_fail(SL_INVALID,
+                       "n_heads is %d and n_kv_heads %d; expected numbers above 0, the first a multiple of "
+                       "the second",
                        o->n_heads, o->n_kv_heads);
     if (o->head_dim < 1)
         return sl_fail(SL_INVALID, "head_dim is %d; expected 1 at least", o->head_dim);

@@ -1,7 +1,7 @@
 /* Ops that look at one element at a time: add, mul, scale, and the activations. */
-#include "check.h"
 #include "cpu/kernels.h"
 #include "cpu/row_weights.h"
+#include "rules.h"
 
 static sl_status unary_shape(const void *attributes, int n_inputs, const sl_type *inputs, const bool *is_weight,
                              int *n_outputs, sl_type *outputs) {

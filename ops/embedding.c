@@ -1,6 +1,6 @@
 /* Rows of a table: by id (embedding), and by the position of each row in its sequence, added (position_embedding). */
-#include "check.h"
 #include "cpu/kernels.h"
+#include "rules.h"
 
 static sl_status embedding_shape(const void *attributes, int n_inputs, const sl_type *inputs, const bool *is_weight,
                                  int *n_outputs, sl_type *outputs) {

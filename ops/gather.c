@@ -1,6 +1,6 @@
 /* Rows of the micro-batch by index: what the head of a model reads, for example. The one op that mixes rows. */
-#include "check.h"
 #include "cpu/kernels.h"
+#include "rules.h"
 
 static sl_status shape(const void *attributes, int n_inputs, const sl_type *inputs, const bool *is_weight,
                        int *n_outputs, sl_type *outputs) {
@@ -20,8 +20,7 @@ static void cost(const sl_call *call, sl_cost *cost) {
     *cost = (sl_cost){.bytes_read = bytes + sli_view_bytes(&call->inputs[1]), .bytes_written = bytes};
 }
 
-const sl_op sli_op_gather = {
-    .name = "gather", .shape = shape, .cost = cost, .cpu = sli_cpu_gather, .mixes_rows = true};
+const sl_op sli_op_gather = {.name = "gather", .shape = shape, .cost = cost, .cpu = sli_cpu_gather, .mixes_rows = true};
 
 sl_value sl_gather(sl_graph *g, sl_stage s, sl_value x, sl_value index) {
     return sl_graph_op1(g, s, &sli_op_gather, NULL, 2, (sl_value[]){x, index}, 0, NULL);

@@ -1,7 +1,7 @@
 /* Normalisation of each row: layer_norm and rms_norm. */
-#include "check.h"
 #include "cpu/kernels.h"
 #include "cpu/row_weights.h"
+#include "rules.h"
 #include <math.h>
 
 static sl_status shape(const void *attributes, int n_inputs, const sl_type *inputs, const bool *is_weight,

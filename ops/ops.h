@@ -29,7 +29,8 @@ typedef struct sli_norm {
     float eps;
 } sli_norm;
 
-/* The content of rotary's table [max_positions, rotary_dim]; zeroes of `options` are filled in already. SL_OUT_OF_MEMORY. */
+/* The content of rotary's table [max_positions, rotary_dim]; zeroes of `options` are filled in already.
+ * SL_OUT_OF_MEMORY. */
 sl_status sli_rotary_source(const sl_rotary_options *options, sl_source *source);
 
 #endif

@@ -1,8 +1,8 @@
 /* Rotary position embedding: each head of a row is turned by the angles of the row's position. The cosines and sines
  * are a weight [max_positions, rotary_dim] which is computed here, in f64, when a device loads it: one for all ops of a
  * graph with the same options, and nothing that a kind of device would have to know. */
-#include "check.h"
 #include "cpu/kernels.h"
+#include "rules.h"
 #include <math.h>
 #include <sluice/memory.h>
 #include <stdio.h>

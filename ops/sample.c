@@ -1,7 +1,7 @@
 /* Draws an id from softmax(logits / temperature), cut by top-k and top-p. The number that decides comes from a
  * generator keyed by (seed, sequence, position): philox.h. */
-#include "check.h"
 #include "cpu/kernels.h"
+#include "rules.h"
 
 static sl_status shape(const void *attributes, int n_inputs, const sl_type *inputs, const bool *is_weight,
                        int *n_outputs, sl_type *outputs) {

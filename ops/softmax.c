@@ -1,6 +1,6 @@
 /* exp(x - largest) over its sum, of each row. */
-#include "check.h"
 #include "cpu/kernels.h"
+#include "rules.h"
 
 static sl_status shape(const void *attributes, int n_inputs, const sl_type *inputs, const bool *is_weight,
                        int *n_outputs, sl_type *outputs) {

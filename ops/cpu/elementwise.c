@@ -56,10 +56,8 @@ static void row_part(int part, int n_parts, void *user) {
 }
 
 static sl_status unary(sl_lane *lane, const sl_call *call, unary_fn function, double operations) {
-    job j = {.unary = function,
-             .a = call->inputs[0].data,
-             .y = call->outputs[0].data,
-             .n = elements(&call->outputs[0])};
+    job j = {
+        .unary = function, .a = call->inputs[0].data, .y = call->outputs[0].data, .n = elements(&call->outputs[0])};
     sl_lane_parallel(lane, sli_parts(lane, j.n, operations), unary_part, &j);
     return SL_OK;
 }

@@ -66,12 +66,12 @@ typedef struct params {
 static params params_of(const sl_call *call, int64_t row) {
     const int32_t *ints = (const int32_t *)call->inputs[1].data + row * SL_SAMPLE_INTS;
     const float *floats = (const float *)call->inputs[2].data + row * SL_SAMPLE_FLOATS;
-    return (params){
-        .temperature = floats[SL_SAMPLE_TEMPERATURE],
-        .top_p = floats[SL_SAMPLE_TOP_P],
-        .top_k = ints[SL_SAMPLE_TOP_K],
-        .drawn = sli_philox_uniform((uint32_t)ints[SL_SAMPLE_SEED_LOW], (uint32_t)ints[SL_SAMPLE_SEED_HIGH],
-                                    (uint32_t)ints[SL_SAMPLE_SEQUENCE], (uint32_t)ints[SL_SAMPLE_POSITION])};
+    return (params){.temperature = floats[SL_SAMPLE_TEMPERATURE],
+                    .top_p = floats[SL_SAMPLE_TOP_P],
+                    .top_k = ints[SL_SAMPLE_TOP_K],
+                    .drawn =
+                        sli_philox_uniform((uint32_t)ints[SL_SAMPLE_SEED_LOW], (uint32_t)ints[SL_SAMPLE_SEED_HIGH],
+                                           (uint32_t)ints[SL_SAMPLE_SEQUENCE], (uint32_t)ints[SL_SAMPLE_POSITION])};
 }
 
 /* The weight of the first `n` candidates. */
@@ -116,8 +116,8 @@ static int32_t draw(candidates *c, const params *p) {
 typedef struct job {
     const sl_call *call;
     int64_t rows, n;
-    size_t part_bytes;    /* of scratch */
-    _Atomic int64_t bad;  /* the first row without a finite largest logit; `rows`: none */
+    size_t part_bytes;   /* of scratch */
+    _Atomic int64_t bad; /* the first row without a finite largest logit; `rows`: none */
 } job;
 
 static size_t part_bytes(int64_t n) {

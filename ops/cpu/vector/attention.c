@@ -28,9 +28,9 @@ enum { KEYS_AT_ONCE = 4, MOST_QUERIES = 4, MOST_VECTORS = 4 };
 /* A part at work. Lanes of the vectors of SLI_TILE_QUERIES are the tile's queries. */
 typedef struct part {
     const sli_attention_tile *tile;
-    int64_t begin;                /* position of the first key */
-    int first;                    /* queries from here on have keys in the part */
-    int counts[SLI_TILE_QUERIES]; /* how many */
+    int64_t begin;                                  /* position of the first key */
+    int first;                                      /* queries from here on have keys in the part */
+    int counts[SLI_TILE_QUERIES];                   /* how many */
     float weights[SLI_TILE_QUERIES][SLI_PART_KEYS]; /* at first the scores */
     float largest[SLI_TILE_QUERIES], total[SLI_TILE_QUERIES];
     float all_largest[SLI_TILE_QUERIES], all_total[SLI_TILE_QUERIES]; /* of this part and those before */
@@ -218,8 +218,7 @@ static void attend(const sli_attention_tile *tile) {
     for (int t = 0; t < tile->n_queries; t++) {
         sli_vf total = sli_vf_set1(p.all_total[t]);
         for (size_t d = 0; d < tile->head_dim; d += SLI_LANES)
-            sli_store_at(tile->y[t], d, tile->head_dim,
-                         sli_vf_div(sli_load_at(tile->y[t], d, tile->head_dim), total));
+            sli_store_at(tile->y[t], d, tile->head_dim, sli_vf_div(sli_load_at(tile->y[t], d, tile->head_dim), total));
     }
 }
 

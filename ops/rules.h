@@ -1,6 +1,6 @@
 /* What the shape and cost rules share: sentences about inputs, and sums over views. */
-#ifndef SLI_CHECK_H
-#define SLI_CHECK_H
+#ifndef SLI_RULES_H
+#define SLI_RULES_H
 
 #include "ops.h"
 

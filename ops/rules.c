@@ -1,5 +1,5 @@
 /* Sentences of shape rules: which input, what was found, what was expected; the graph puts stage and op before them. */
-#include "check.h"
+#include "rules.h"
 #include <stdarg.h>
 #include <stdio.h>
 
