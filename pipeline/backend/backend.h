@@ -64,6 +64,8 @@ typedef struct sli_operand {
     int device; /* index of its kind, or SLI_HOST */
     size_t slot_bytes;
     sli_extent extent;
+    const char *buffer; /* for messages: "h at cpu:1", and which of its slots; NULL: no name */
+    int slot;
 } sli_operand;
 
 /* All row counts, the segments too, are 0. */

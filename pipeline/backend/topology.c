@@ -197,7 +197,7 @@ static sl_status read_devices(const reader *r, sli_topology *t, json_t *section)
     if (json_object_get(section, "count") && t->count == 0)
         return sl_fail(r->bad, "%s: devices.count is 0; expected a whole number from 1 to %d", r->source, MAX_DEVICES);
     SL_TRY(open_list(r, "devices.", section, sizeof *t->devices, &list, (void **)&t->devices));
-    for (size_t i = 0; i < json_array_size(list); i++) {
+    for (size_t i = 0; t->devices && i < json_array_size(list); i++) {
         SL_TRY(read_device(r, t, json_array_get(list, i), &t->devices[i]));
         t->n_devices = i + 1;
     }
@@ -234,7 +234,7 @@ static sl_status read_links(const reader *r, sli_topology *t, json_t *section) {
     json_t *list;
     SL_TRY(read_object(r, "links.", section, keys, N(keys), t));
     SL_TRY(open_list(r, "links.", section, sizeof *t->links, &list, (void **)&t->links));
-    for (size_t i = 0; i < json_array_size(list); i++) {
+    for (size_t i = 0; t->links && i < json_array_size(list); i++) {
         SL_TRY(read_link(r, t, json_array_get(list, i), &t->links[i]));
         t->n_links = i + 1;
     }

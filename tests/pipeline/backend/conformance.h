@@ -13,6 +13,7 @@ typedef struct conformance_setup {
     int n_devices; /* that may be used: 2 at least */
     sli_backend_options options;
     sli_backend *(*wrap)(sli_backend *inner); /* takes it; NULL: none */
+    void (*check)(sli_backend *b);            /* before each close; NULL: nothing */
     /* Kernels of the ops "mix" and "fail" (conformance_fixture.h); NULL: payloads run no kernels. */
     sl_kernel mix, fail;
     /* Kernels are C functions that run on the host: mix_on_host and fail_on_host are used, and some claims count

@@ -61,6 +61,8 @@ fixture *fixture_open(const sli_backend_options *options) {
 }
 
 void fixture_close(fixture *f) {
+    if (conformance->check)
+        conformance->check(f->b);
     ck_assert_int_eq(f->b->ops->close(f->b, limit_ns), SL_OK);
     for (test_work *w = f->works, *next; w; w = next) {
         next = w->next;

@@ -301,7 +301,7 @@ START_TEST(figures_count_what_was_done) {
             put(f, a, mix, k % 4 == 3 ? &empty : NULL);
             put_wait(f, b, a, put_record(f, a));
             put(f, b, copy, k % 4 == 3 ? &empty : NULL);
-            put_record(f, b);
+            put_wait(f, a, b, put_record(f, b));
         }
         settle(f);
         f->b->ops->lane_figures(f->b, (uint16_t)b, &figures);
