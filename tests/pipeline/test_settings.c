@@ -158,6 +158,19 @@ START_TEST(defaults_are_what_the_header_says) {
 }
 END_TEST
 
+START_TEST(one_core_gives_two_devices_and_one_worker) {
+    cpu_set_t all, one;
+    ck_assert_int_eq(sched_getaffinity(0, sizeof all, &all), 0);
+    CPU_ZERO(&one);
+    for (size_t c = 0; c < CPU_SETSIZE && CPU_COUNT(&one) == 0; c++)
+        if (CPU_ISSET(c, &all))
+            CPU_SET(c, &one);
+    ck_assert_int_eq(sched_setaffinity(0, sizeof one, &one), 0);
+    ck_assert_int_eq(sli_settings_get()->cpu_devices, 2);
+    ck_assert_int_eq(sli_settings_get()->workers, 1);
+}
+END_TEST
+
 START_TEST(every_setting_reaches_its_field) {
     static const char *const pairs[][2] = {{"SLUICE_CPU_DEVICES", "7"},
                                            {"SLUICE_CPU_THREADS", "3"},
@@ -373,6 +386,7 @@ int main(void) {
         TEST(times_read_with_their_unit),
         TEST(counts_are_digits_within_their_limit),
         TEST(defaults_are_what_the_header_says),
+        TEST(one_core_gives_two_devices_and_one_worker),
         TEST(every_setting_reaches_its_field),
         TEST(the_program_goes_before_the_environment),
         TEST(what_is_in_force_is_shown_not_what_was_asked_for),

@@ -38,6 +38,33 @@ static uint64_t allocated(sl_device device) {
     return figures.allocated;
 }
 
+typedef struct countdown {
+    long left; /* allocations until one fails */
+    long held; /* blocks out */
+} countdown;
+
+static void *fail_allocate(size_t bytes, void *user) {
+    countdown *c = user;
+    if (--c->left == 0)
+        return NULL;
+    c->held++;
+    return malloc(bytes);
+}
+
+static void *fail_reallocate(void *memory, size_t bytes, void *user) {
+    countdown *c = user;
+    if (--c->left == 0)
+        return NULL;
+    c->held += memory == NULL;
+    return realloc(memory, bytes);
+}
+
+static void fail_release(void *memory, void *user) {
+    countdown *c = user;
+    c->held -= memory != NULL;
+    free(memory);
+}
+
 /* ---- Making ---- */
 
 START_TEST(a_new_tensor_is_what_was_asked_for_and_zero) {
@@ -122,6 +149,10 @@ END_TEST
 
 START_TEST(a_tensor_that_does_not_fit_leaves_nothing_behind) {
     ck_assert_int_eq(sl_setting_set("SLUICE_CPU_MEMORY", "4K"), SL_OK);
+    countdown c = {0, 0};
+    sl_set_allocator(&(sl_allocator){fail_allocate, fail_reallocate, fail_release, &c});
+    ck_assert_int_eq(sl_devices_find(), SL_OK);
+    long before = c.held;
     sl_tensor *t = NULL, *u = NULL, *half = create(cpu0, SL_F32, 1, (const int64_t[]){500}, 0);
     ck_assert_int_eq(sl_tensor_create(cpu0, SL_F32, 1, (const int64_t[]){501}, 0, &t), SL_OUT_OF_MEMORY);
     says("cpu:0 is out of memory");
@@ -132,6 +163,7 @@ START_TEST(a_tensor_that_does_not_fit_leaves_nothing_behind) {
     ck_assert_uint_eq(allocated(cpu0), 2000);
     sl_tensor_release(other);
     sl_tensor_release(half);
+    ck_assert_int_eq(c.held, before);
 }
 END_TEST
 
@@ -399,33 +431,6 @@ START_TEST(references_are_counted_on_any_thread) {
     ck_assert_int_eq(n_released, 1);
 }
 END_TEST
-
-typedef struct countdown {
-    long left; /* allocations until one fails */
-    long held; /* blocks out */
-} countdown;
-
-static void *fail_allocate(size_t bytes, void *user) {
-    countdown *c = user;
-    if (--c->left == 0)
-        return NULL;
-    c->held++;
-    return malloc(bytes);
-}
-
-static void *fail_reallocate(void *memory, size_t bytes, void *user) {
-    countdown *c = user;
-    if (--c->left == 0)
-        return NULL;
-    c->held += memory == NULL;
-    return realloc(memory, bytes);
-}
-
-static void fail_release(void *memory, void *user) {
-    countdown *c = user;
-    c->held -= memory != NULL;
-    free(memory);
-}
 
 static sl_status do_all(void) {
     sl_tensor *t = NULL, *u = NULL, *v = NULL, *w = NULL;
