@@ -5,7 +5,12 @@
 #include "plan.h"
 #include <sluice/graph.h>
 
-enum { SLI_SENTENCE = 1024, SLI_MAX_DEPTH = 4096 };
+enum {
+    SLI_SENTENCE = 1024,
+    SLI_MAX_DEPTH = 4096,
+    SLI_MAX_ROWS = 1 << 30,
+    SLI_MAX_CREDITS = 1 << 16 /* groups too */
+};
 
 typedef enum sli_value_kind { SLI_VALUE_INPUT, SLI_VALUE_WEIGHT, SLI_VALUE_MADE } sli_value_kind;
 
@@ -98,6 +103,10 @@ const char *sli_graph_type_text(const sl_graph *graph, const sl_type *type, char
 
 /* Whether `value` was asked for at `device` by sl_graph_to. */
 bool sli_graph_asked(const sl_graph *graph, int value, sl_device device);
+
+/* The stages in an order in which makers come before readers, else in the order of their calls; how many have one: all,
+ * if there is no cycle. `done` [n_stages] tells which. */
+int sli_graph_order(const sl_graph *graph, bool *done, int *order);
 
 /* The rules of a graph and of the options, before anything is compiled: see validate.c. */
 sl_status sli_graph_validate(const sl_graph *graph, const sl_plan_options *options);

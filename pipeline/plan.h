@@ -51,10 +51,10 @@ typedef enum sli_place { SLI_IN_SLOT, SLI_IN_ACTIVATIONS, SLI_IN_WEIGHTS } sli_p
 
 typedef struct sli_plan_ref { /* an operand of an op */
     sli_place place;
-    int index;     /* operand of the stage's payload, or weight */
-    size_t offset; /* in its device's block of SL_MEMORY_ACTIVATIONS, which all stages of the device share */
-    sl_type type;  /* row counts are codes */
-    size_t row_bytes;
+    int index;        /* operand of the stage's payload, or weight */
+    size_t offset;    /* in its device's block of SL_MEMORY_ACTIVATIONS, which all stages of the device share */
+    sl_type type;     /* row counts are codes */
+    size_t row_bytes; /* of the last dimension; of an element, where that is a row count */
 } sli_plan_ref;
 
 typedef struct sli_plan_op {
@@ -77,13 +77,41 @@ typedef struct sli_plan_stage {
     double row_ns;
 } sli_plan_stage;
 
+typedef enum sli_depth_why { /* why a buffer has as many slots as it has */
+                             SLI_DEPTH_DEFAULT,
+                             SLI_DEPTH_OPTION,  /* sl_plan_options.depth */
+                             SLI_DEPTH_GRAPH,   /* sl_graph_source_depth, sl_graph_edge_depth */
+                             SLI_DEPTH_WAY,     /* one for each stage and each copy on the longest way round */
+                             SLI_DEPTH_LAG,     /* its reader is that many steps behind its writer */
+                             SLI_DEPTH_ROUNDED, /* up to a power of two, so that there are fewer combinations of slots
+                                                 */
+                             SLI_DEPTH_PIECES,  /* of staged copies: one for each half of the way */
+                             SLI_DEPTH_WINDOW   /* tokens: sl_plan_options.window */
+} sli_depth_why;
+
 typedef struct sli_buffer {
     char *name; /* "h", "h at cpu:1", "h staged cpu:0 -> cpu:1" */
     int device; /* or SLI_HOST: pinned */
     int depth;
+    sli_depth_why why;
     size_t slot_bytes;
     size_t offset; /* in its device's block of SL_MEMORY_SLOTS, or of the pinned block */
 } sli_buffer;
+
+typedef enum sli_route {
+    SLI_ROUTE_ALIAS,  /* on one device: no copy */
+    SLI_ROUTE_PEER,   /* one copy */
+    SLI_ROUTE_STAGED, /* through pinned host memory, in pieces */
+    SLI_ROUTE_HOST    /* an input or an output of the graph: one end is the micro-batch's own host memory */
+} sli_route;
+
+typedef struct sli_plan_edge { /* a value and one device that reads it: for people who read the plan */
+    char *name;                /* of the value */
+    int from, to;              /* devices, or SLI_HOST */
+    sli_route route;
+    int source, staging, destination; /* buffers; -1: none. An alias has its source alone */
+    int pieces;
+} sli_plan_edge;
 
 typedef struct sli_plan_operand {
     int buffer;        /* -1: the micro-batch's own host memory, io */
@@ -122,13 +150,14 @@ struct sl_plan {
     sl_device_kind kind;     /* of all devices */
     sl_plan_options options; /* filled: no zero means a default any more */
 
-    int n_devices, n_weights, n_states, n_stages, n_buffers, n_payloads, n_lanes, n_ends;
+    int n_devices, n_weights, n_states, n_stages, n_buffers, n_payloads, n_lanes, n_ends, n_edges;
     sli_plan_device *devices;
     sli_plan_weight *weights;
     sli_plan_state *states;
     sli_plan_stage *stages;
     sli_buffer *buffers;
     sli_payload *payloads;
+    sli_plan_edge *edges;
     sli_plan_lane *lanes;
     size_t pinned_bytes; /* staging slots on the host */
 
