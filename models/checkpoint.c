@@ -157,8 +157,8 @@ bool sl_checkpoint_metadata(const sl_checkpoint *checkpoint, int i, const char *
     for (int k = 0; k < checkpoint->n_shards && i >= 0; k++) {
         const sli_safetensors *content = &checkpoint->shards[k].content;
         if (i < content->n_metadata) {
-            *key = content->metadata[2 * i];
-            *value = content->metadata[2 * i + 1];
+            *key = content->metadata[2 * (size_t)i];
+            *value = content->metadata[2 * (size_t)i + 1];
             return true;
         }
         i -= content->n_metadata;

@@ -88,7 +88,7 @@ static sl_status check_map(const char *path, json_t *map, const sl_checkpoint *c
             return sl_fail(SL_BAD_FILE, "%s: tensor '%s' is not in the file that the index names, %s", path,
                            sli_show(name).text, sli_show(file).text);
         const char *slash = strrchr(tensor.file, '/');
-        if (strcmp(slash ? slash + 1 : tensor.file, file))
+        if (strcmp(slash ? slash + 1 : tensor.file, file) != 0)
             return sl_fail(SL_BAD_FILE, "%s: tensor '%s' is in %s, not in %s as the index says", path,
                            sli_show(name).text, tensor.file, sli_show(file).text);
     }

@@ -107,7 +107,7 @@ static sl_status read_offsets(const reader *r, sl_checkpoint_tensor *tensor, con
     if (json_array_size(value) != 2)
         return sl_fail(SL_BAD_FILE, "%s: tensor '%s': 'data_offsets' has %zu numbers where 2 are expected", r->file,
                        sli_show(tensor->name).text, json_array_size(value));
-    int64_t begin, end;
+    int64_t begin = 0, end = 0;
     SL_TRY(read_count(r, tensor->name, "data_offsets", json_array_get(value, 0), &begin));
     SL_TRY(read_count(r, tensor->name, "data_offsets", json_array_get(value, 1), &end));
     if (begin > end)
@@ -130,8 +130,8 @@ static sl_status read_tensor(const reader *r, sl_checkpoint_tensor *tensor, cons
     if (!json_is_object(value))
         return sl_fail(SL_BAD_FILE, "%s: tensor '%s' is described by %s where an object is expected", r->file,
                        sli_show(name).text, sli_json_kind(value));
-    const type_row *type;
-    uint64_t bytes;
+    const type_row *type = &types[0];
+    uint64_t bytes = 0;
     SL_TRY(read_type(r, name, json_object_get(value, "dtype"), &type));
     SL_TRY(read_shape(r, tensor, json_object_get(value, "shape")));
     SL_TRY(read_offsets(r, tensor, json_object_get(value, "data_offsets")));
@@ -160,7 +160,7 @@ static sl_status read_metadata(const reader *r, json_t *value) {
         if (!json_is_string(text))
             return sl_fail(SL_BAD_FILE, "%s: '__metadata__': '%s' is %s where a string is expected", r->file,
                            sli_show(key).text, sli_json_kind(text));
-        char **pair = result->metadata + 2 * result->n_metadata++;
+        char **pair = &result->metadata[2 * (size_t)result->n_metadata++];
         pair[0] = sl_strdup(key);
         pair[1] = sl_strdup(json_string_value(text));
         if (!pair[0] || !pair[1])
@@ -252,7 +252,7 @@ static sl_status find_header(const char *file, const unsigned char *bytes, size_
 
 sl_status sli_safetensors_parse(const char *file, const void *bytes, size_t n, sli_safetensors *result) {
     *result = (sli_safetensors){0};
-    size_t header_bytes;
+    size_t header_bytes = 0;
     SL_TRY(find_header(file, bytes, n, &header_bytes));
     const char *header = (const char *)bytes + LENGTH_BYTES;
     json_t *root;

@@ -79,9 +79,10 @@ static bool find_fitting(sl_checkpoint *checkpoint, sl_graph *graph, const sli_w
         sl_graph_fail(graph, SL_BAD_FILE, "%s: it has no tensor '%s'", checkpoint->path, sli_show(weight->name).text);
         return false;
     }
-    if (!tensor->readable || (weight->f32 && !sl_dtype_get(tensor->dtype)->is_float)) {
-        sl_graph_fail(graph, SL_UNSUPPORTED, "%s: tensor '%s' has the type %s, where F32, F16 or BF16 is expected",
-                      tensor->file, sli_show(tensor->name).text, tensor->type_name);
+    if (!tensor->readable || (!weight->any_type && !sl_dtype_get(tensor->dtype)->is_float)) {
+        sl_graph_fail(graph, SL_UNSUPPORTED, "%s: tensor '%s' has the type %s, where F32, F16%s is expected",
+                      tensor->file, sli_show(tensor->name).text, tensor->type_name,
+                      weight->any_type ? ", BF16 or I32" : " or BF16");
         return false;
     }
     int64_t expected[SL_MAX_RANK];
@@ -147,7 +148,7 @@ sl_value sli_weight_add(sl_checkpoint *checkpoint, sl_graph *graph, const sli_we
     char part[256];
     if (weight->total) {
         snprintf(part, sizeof part, "%s[%lld:%lld]", weight->name, (long long)weight->first,
-                 (long long)(weight->first + weight->shape[0]));
+                 (long long)weight->first + weight->shape[0]);
         name = part;
     }
     bool as_it_lies = !weight->transposed && (!weight->f32 || tensor.dtype == SL_F32);
@@ -156,7 +157,7 @@ sl_value sli_weight_add(sl_checkpoint *checkpoint, sl_graph *graph, const sli_we
 
 sl_value sl_checkpoint_weight(sl_checkpoint *checkpoint, sl_graph *graph, const char *name, int rank,
                               const int64_t *shape, bool transposed) {
-    sli_weight weight = {.name = name, .rank = rank, .transposed = transposed};
+    sli_weight weight = {.name = name, .rank = rank, .transposed = transposed, .any_type = true};
     if (rank < 1 || rank > SL_MAX_RANK || (transposed && rank != 2)) {
         sl_graph_fail(graph, SL_INVALID,
                       "sl_checkpoint_weight: tensor '%s' is asked for with rank %d: 1 to %d are allowed, and 2 for a "

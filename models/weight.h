@@ -11,6 +11,7 @@ typedef struct sli_weight {
     bool transposed;            /* rank 2: the file holds [in, out] */
     int64_t first, total;       /* the graph gets `shape[0]` of `total` rows, from `first`; total 0: all there are */
     bool f32;                   /* the graph gets f32, whatever float type the file has */
+    bool any_type;              /* i32 too */
 } sli_weight;
 
 /* Errors are the graph's, as sl_checkpoint_weight says. */
