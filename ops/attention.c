@@ -20,9 +20,10 @@ static sl_status check_options(const sl_attention_options *o) {
 static sl_status states(const void *attributes, int n_states, const sl_state_view *states) {
     const sl_attention_options *o = attributes;
     static const char *const names[] = {"k_cache", "v_cache"};
+    (void)n_states;
     SL_TRY(check_options(o));
     int64_t columns = (int64_t)o->n_kv_heads * o->head_dim;
-    for (int i = 0; i < n_states; i++) {
+    for (int i = 0; i < 2; i++) {
         const sl_state_view *s = &states[i];
         if (s->dtype != SL_F32 || s->columns != columns)
             return sl_fail(SL_INVALID, "state %d (%s) has rows of %lld %s; expected %lld f32, n_kv_heads * head_dim", i,

@@ -29,8 +29,9 @@ static double scale_llama3(const sl_rotary_options *o, double frequency) {
 
 static float table_element(const table *t, size_t index) {
     size_t k = index % (size_t)t->dim, half = (size_t)t->dim / 2;
-    double position = (double)(index / (size_t)t->dim);
-    return k < half ? (float)cos(position * t->frequencies[k]) : (float)sin(position * t->frequencies[k - half]);
+    size_t position = index / (size_t)t->dim;
+    double angle = (double)position * t->frequencies[k < half ? k : k - half];
+    return (float)(k < half ? cos(angle) : sin(angle));
 }
 
 static sl_status read_table(void *user, size_t offset, void *destination, size_t bytes) {

@@ -45,8 +45,8 @@ typedef struct sl_view {
 } sl_view;
 
 /* Part of a micro-batch that belongs to one sequence: rows first_row .. first_row + n_rows of row count SL_ROWS
- * continue the sequence at `place` of every state, whose length before them is `position`. The segments of a micro-batch
- * cover its rows in order, without gaps. */
+ * continue the sequence at `place` of every state, whose length before them is `position`. The segments of a
+ * micro-batch cover its rows in order, without gaps. */
 typedef struct sl_segment {
     int32_t place;
     int32_t position;

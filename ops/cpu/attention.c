@@ -62,7 +62,7 @@ static void run_tile(const job *j, const sl_segment *s, int kv_head, int64_t i) 
                             .scale = o->scale};
     int64_t begin = i * j->tile_queries, end = begin + j->tile_queries, all = (int64_t)s->n_rows * j->group;
     for (int64_t q = begin; q < end && q < all; q++) {
-        int64_t row = q / j->group, head = kv_head * j->group + q % j->group;
+        int64_t row = q / j->group, head = (int64_t)kv_head * j->group + q % j->group;
         size_t at = (size_t)(s->first_row + row) * columns + (size_t)head * dim;
         t.q[t.n_queries] = (const float *)call->inputs[0].data + at;
         t.y[t.n_queries] = (float *)call->outputs[0].data + at;
@@ -101,7 +101,7 @@ static double work_of(const job *j) {
     const sl_descriptor *d = j->call->descriptor;
     double pairs = 0;
     for (uint32_t i = 0; i < d->n_segments; i++)
-        pairs += (double)d->segments[i].n_rows * (d->segments[i].position + d->segments[i].n_rows / 2 + 1);
+        pairs += (double)d->segments[i].n_rows * (d->segments[i].position + 0.5 * d->segments[i].n_rows + 1);
     return pairs * j->options->n_heads * (4.0 * j->options->head_dim + 16);
 }
 
@@ -112,7 +112,7 @@ sl_status sli_cpu_attention(sl_lane *lane, const sl_call *call) {
     SL_TRY(sli_check_segments(call->descriptor, rows, cache->n_rows, "the cache"));
     SL_TRY(check_places(call->descriptor, cache->n_places));
     job j = {.call = call, .options = o, .group = o->n_heads / o->n_kv_heads, .tile_queries = SLI_TILE_QUERIES};
-    int64_t wanted = 2 * sl_lane_threads(lane);
+    int64_t wanted = 2 * (int64_t)sl_lane_threads(lane);
     while ((j.n_tiles = count_tiles(&j)) < wanted && j.tile_queries > 1)
         j.tile_queries /= 2;
     sl_lane_parallel(lane, sli_parts(lane, rows, (double)cache->columns / 2), write_part, &j);

@@ -10,10 +10,10 @@
 /* ---- Candidates in order ---- */
 
 typedef struct candidates {
-    const float *logits; /* [n] */
-    float *weights;      /* [n] exp((logit - largest) / temperature) */
+    const float *logits; /* [n_ids] */
+    float *weights;      /* [n_ids] exp((logit - largest) / temperature) */
     int32_t *heap;       /* [n] ids: the first n_heap are a heap, best first; behind them those taken, the last first */
-    int64_t n, n_heap;
+    int64_t n_ids, n, n_heap;
 } candidates;
 
 static bool is_better(const candidates *c, int32_t a, int32_t b) {
@@ -32,11 +32,13 @@ static void sift_down(candidates *c, int64_t i) {
     c->heap[i] = id;
 }
 
-/* NaN is no candidate: it is left out, and n becomes smaller. */
+/* NaN is no candidate. */
 static void make_heap(candidates *c) {
     int64_t n = 0;
-    for (int64_t id = 0; id < c->n; id++)
-        if (!isnan(c->logits[id]))
+    for (int64_t id = 0; id < c->n_ids; id++)
+        if (isnan(c->logits[id]))
+            c->weights[id] = 0;
+        else
             c->heap[n++] = (int32_t)id;
     c->n = c->n_heap = n;
     for (int64_t i = n / 2 - 1; i >= 0; i--)
@@ -74,11 +76,13 @@ static params params_of(const sl_call *call, int64_t row) {
                                            (uint32_t)ints[SL_SAMPLE_SEQUENCE], (uint32_t)ints[SL_SAMPLE_POSITION])};
 }
 
-/* The weight of the first `n` candidates. */
+/* The weight of the first `n` candidates. All are added in the order of ids, so that they need not be sorted. */
 static double weight_of(candidates *c, int64_t n) {
     double sum = 0;
-    for (int64_t i = 0; i < n; i++)
-        sum += c->weights[n < c->n ? candidate(c, i) : i];
+    for (int64_t id = 0; n == c->n && id < c->n_ids; id++)
+        sum += c->weights[id];
+    for (int64_t i = 0; n < c->n && i < n; i++)
+        sum += c->weights[candidate(c, i)];
     return sum;
 }
 
@@ -136,7 +140,7 @@ static void note_bad(job *j, int64_t row) {
         ;
 }
 
-static int32_t sample_row(job *j, int64_t r, float *scratch) {
+static int32_t sample_row(job *j, int64_t r, candidates *c) {
     const sli_row_kernels *kernels = sli_rows_for(sl_cpu_isa());
     const float *logits = (const float *)j->call->inputs[0].data + r * j->n;
     float largest = kernels->largest(logits, (size_t)j->n);
@@ -151,17 +155,19 @@ static int32_t sample_row(job *j, int64_t r, float *scratch) {
             id++;
         return id;
     }
-    candidates c = {.logits = logits, .weights = scratch, .heap = (int32_t *)(scratch + j->n), .n = j->n};
-    kernels->weigh(logits, largest, p.temperature, c.weights, (size_t)j->n);
-    return draw(&c, &p);
+    c->logits = logits;
+    c->n_ids = j->n;
+    kernels->weigh(logits, largest, p.temperature, c->weights, (size_t)j->n);
+    return draw(c, &p);
 }
 
 static void sample_part(int part, int n_parts, void *user) {
     job *j = user;
     float *scratch = (float *)((char *)j->call->scratch + (size_t)part * j->part_bytes);
+    candidates c = {.weights = scratch, .heap = (int32_t *)(scratch + j->n)};
     int64_t end = sli_part_begin(j->rows, part + 1, n_parts);
     for (int64_t r = sli_part_begin(j->rows, part, n_parts); r < end; r++)
-        ((int32_t *)j->call->outputs[0].data)[r] = sample_row(j, r, scratch);
+        ((int32_t *)j->call->outputs[0].data)[r] = sample_row(j, r, &c);
 }
 
 static sl_status check_params(const sl_call *call, int64_t row) {
