@@ -72,9 +72,9 @@ static const char *operand_name(const sli_san_access *a, char text[160]) {
     return text;
 }
 
-static void tell(san *s, sli_san_report *report) {
+static void tell(san *s, sli_san_report report) {
     char sentence[SENTENCE], lanes[2][64], slots[2][160];
-    const sli_san_access *a = &report->earlier, *b = &report->later;
+    const sli_san_access *a = &report.earlier, *b = &report.later;
     uint64_t n = atomic_fetch_add(&s->reports, 1) + 1;
     if (!s->report && n > LOGGED)
         return;
@@ -83,11 +83,11 @@ static void tell(san *s, sli_san_report *report) {
              " on %s %s (%s), %zu bytes at %p; missing: a wait of lane %d for value %" PRIu64 " of lane %d",
              b->work->name, b->micro_batch, lane_name(s, b->lane, lanes[0]), b->writes ? "writes" : "reads",
              operand_name(b, slots[0]), a->work->name, a->micro_batch, lane_name(s, a->lane, lanes[1]),
-             a->writes ? "wrote" : "read", operand_name(a, slots[1]), report->bytes, (const void *)report->at, b->lane,
+             a->writes ? "wrote" : "read", operand_name(a, slots[1]), report.bytes, (const void *)report.at, b->lane,
              a->value, a->lane);
-    report->sentence = sentence;
+    report.sentence = sentence;
     if (s->report)
-        s->report(report, s->user);
+        s->report(&report, s->user);
     else
         sli_log(SL_LOG_WARNING, "%s", sentence);
 }
@@ -131,11 +131,9 @@ static bool is_ordered(san *s, const sli_san_access *earlier, const sli_san_acce
 static void check(san *s, const sli_range *range, const sli_san_access *earlier, const sli_san_access *later, bool io) {
     if (!earlier->work || is_ordered(s, earlier, later, io))
         return;
-    sli_san_report report = {.earlier = *earlier,
-                             .later = *later,
-                             .at = (const char *)range->from, /* NOLINT: an address that nobody follows */
-                             .bytes = range->to - range->from};
-    tell(s, &report);
+    sli_san_report report = {
+        .earlier = *earlier, .later = *later, .at = (const char *)range->from, .bytes = range->to - range->from};
+    tell(s, report);
 }
 
 static bool touch(san *s, sli_ranges *ranges, const char *at, size_t bytes, const sli_san_access *access) {
@@ -370,7 +368,7 @@ static uint64_t san_parks(sli_backend *b) {
     return INNER(b)->ops->parks(INNER(b));
 }
 
-sl_status sli_san_create(sli_backend *inner, sli_backend **backend) {
+sl_status sli_san_create(sli_backend *inner, sli_backend **wrapped) {
     static const sli_backend_ops ops = {
         .close = san_close,
         .allocate = san_allocate,
@@ -398,20 +396,20 @@ sl_status sli_san_create(sli_backend *inner, sli_backend **backend) {
         sl_free(s);
         return SL_OUT_OF_MEMORY;
     }
-    *backend = &s->base;
+    *wrapped = &s->base;
     return SL_OK;
 }
 
-void sli_san_listen(sli_backend *backend, sli_san_fn report, void *user) {
-    san *s = (san *)backend;
+void sli_san_listen(sli_backend *wrapped, sli_san_fn report, void *user) {
+    san *s = (san *)wrapped;
     s->report = report;
     s->user = user;
 }
 
-uint64_t sli_san_reports(const sli_backend *backend) {
-    return atomic_load(&((const san *)backend)->reports);
+uint64_t sli_san_reports(const sli_backend *wrapped) {
+    return atomic_load(&((const san *)wrapped)->reports);
 }
 
-bool sli_san_is_off(const sli_backend *backend) {
-    return atomic_load(&((const san *)backend)->off);
+bool sli_san_is_off(const sli_backend *wrapped) {
+    return atomic_load(&((const san *)wrapped)->off);
 }

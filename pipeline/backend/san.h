@@ -29,13 +29,13 @@ typedef void (*sli_san_fn)(const sli_san_report *report, void *user);
 
 /* Takes `inner`, unless it fails. The wrapper allocates while it enqueues; without memory it says so once and checks no
  * more. Works are borrowed until the next close. */
-sl_status sli_san_create(sli_backend *inner, sli_backend **san);
+sl_status sli_san_create(sli_backend *inner, sli_backend **wrapped);
 
 /* Who is told of each report. NULL, at first: the log, of the first few. */
-void sli_san_listen(sli_backend *san, sli_san_fn report, void *user);
+void sli_san_listen(sli_backend *wrapped, sli_san_fn report, void *user);
 
 /* Unordered accesses so far, and waits for what nobody had enqueued. Any thread. */
-uint64_t sli_san_reports(const sli_backend *san);
-bool sli_san_is_off(const sli_backend *san); /* it ran out of memory */
+uint64_t sli_san_reports(const sli_backend *wrapped);
+bool sli_san_is_off(const sli_backend *wrapped); /* it ran out of memory */
 
 #endif
