@@ -63,13 +63,25 @@ static const char *expected(key_kind kind) {
     }
 }
 
-static sl_status refuse(const reader *r, const char *path, const char *name, const json_t *found, const char *wanted) {
+typedef struct excerpt { /* the beginning of a long text */
     char text[48];
-    size_t bytes = json_dumpb(found, text, sizeof text - 1, JSON_ENCODE_ANY | JSON_COMPACT);
-    text[bytes < sizeof text ? bytes : sizeof text - 1] = '\0';
-    if (bytes >= sizeof text)
-        memcpy(text + sizeof text - 4, "...", 3);
-    return sl_fail(r->bad, "%s: %s%s is %s; expected %s", r->source, path, name, text, wanted);
+    size_t used;
+} excerpt;
+
+static int add_to_excerpt(const char *chunk, size_t bytes, void *user) {
+    excerpt *e = user;
+    size_t room = sizeof e->text - 1 - e->used;
+    memcpy(e->text + e->used, chunk, bytes < room ? bytes : room);
+    e->used += bytes < room ? bytes : room;
+    if (bytes > room)
+        memcpy(e->text + sizeof e->text - 4, "...", 3);
+    return 0;
+}
+
+static sl_status refuse(const reader *r, const char *path, const char *name, const json_t *found, const char *wanted) {
+    excerpt e = {.used = 0};
+    json_dump_callback(found, add_to_excerpt, &e, JSON_ENCODE_ANY | JSON_COMPACT);
+    return sl_fail(r->bad, "%s: %s%s is %s; expected %s", r->source, path, name, e.text, wanted);
 }
 
 static bool read_number(const json_t *json, double most, bool whole, double *value) {
@@ -124,8 +136,12 @@ static sl_status read_object(const reader *r, const char *path, json_t *json, co
                              void *object) {
     const char *name;
     json_t *value;
-    if (!json_is_object(json))
-        return refuse(r, path, "", json, "an object");
+    if (!json_is_object(json)) {
+        char whole[PATH] = "the topology";
+        if (*path)
+            snprintf(whole, sizeof whole, "%.*s", (int)strlen(path) - 1, path); /* without its dot */
+        return refuse(r, whole, "", json, "an object");
+    }
     json_object_foreach(json, name, value) {
         int i = 0;
         while (i < n_keys && strcmp(keys[i].name, name) != 0)
