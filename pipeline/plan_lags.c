@@ -104,6 +104,8 @@ static void lower_lags(const sli_build *b) {
             const sli_dep *d = &b->deps[i];
             if (!d->is_back || b->fixed[d->buffer])
                 changed |= lower(&payloads[d->from].lag, payloads[d->to].lag + d->batches);
+            if (!d->is_back && payloads[d->to].kind == SLI_COPY) /* a copy follows its maker */
+                changed |= lower(&payloads[d->to].lag, payloads[d->from].lag);
         }
         for (int i = 0; i < b->n_spans; i++)
             changed |= lower(lag_of_stage(b, b->spans[i].last),

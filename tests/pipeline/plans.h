@@ -251,11 +251,24 @@ static inline verdict judge_plan(const sl_plan *p, int64_t steps) {
     return j.v;
 }
 
+/* Steps after which every wait has had something to wait for. */
+static inline int64_t enough_steps(const sl_plan *p) {
+    int64_t longest = 0;
+    for (size_t i = 0; i < p->n_program; i++)
+        if (p->program[i].kind == SLI_WAIT) {
+            int64_t steps = (p->program[i].rate - p->program[i].offset) / p->program[i].rate;
+            longest = steps > longest ? steps : longest;
+        }
+    return 2 * longest + p->max_lag + 4;
+}
+
 /* The good plan has no race; each wait left out makes one. */
-static inline void every_wait_matters(const sl_graph *g, const sl_plan_options *options, int64_t steps, int *total) {
+static inline void every_wait_matters(const sl_graph *g, const sl_plan_options *options, int *total) {
     int n_waits = 1;
+    int64_t steps = 0;
     for (int drop = 0; drop <= n_waits; drop++) {
         sl_plan *p = must_compile(g, options, &(sli_plan_extras){.drop_wait = drop});
+        steps = drop ? steps : enough_steps(p);
         verdict v = judge_plan(p, steps);
         n_waits = p->n_waits;
         if (drop)
@@ -266,6 +279,72 @@ static inline void every_wait_matters(const sl_graph *g, const sl_plan_options *
         sl_plan_destroy(p);
     }
     *total += n_waits;
+}
+
+/* ---- Random graphs ---- */
+
+typedef struct random_graph {
+    sl_graph *g;
+    sl_plan_options options;
+    int n_stages, n_devices;
+} random_graph;
+
+/* n_devices 0: one for each stage. */
+static inline void random_stage(sl_graph *g, uint64_t *seed, int j, sl_value *values, int *n_values, int n_devices,
+                                bool *is_read) {
+    char name[32];
+    sl_value inputs[4];
+    int n = 1 + (int)test_below(seed, 3), device = n_devices ? (int)test_below(seed, (uint64_t)n_devices) : j;
+    snprintf(name, sizeof name, "s%d", j);
+    sl_stage s = sl_graph_stage_on(g, name, (sl_device){SL_SIM, device});
+    for (int i = 0; i < n; i++) {
+        int from = i == 0 && *n_values > 2 ? *n_values - 1 : (int)test_below(seed, (uint64_t)*n_values);
+        if (j > 0 && i == 0 && from < 2)
+            from = 2 + (int)test_below(seed, (uint64_t)j); /* each stage but the first reads another: one part */
+        inputs[i] = values[from];
+        is_read[from] = true;
+    }
+    values[*n_values] = sl_graph_op1(g, s, test_below(seed, 4) ? &join_op : &place_op, NULL, n, inputs, 0, NULL);
+    if (test_below(seed, 3) == 0) /* something inside */
+        values[*n_values] = join(g, s, 1, &values[*n_values]);
+    ++*n_values;
+}
+
+/* n_stages and one more, skips and branches, two inputs. Returns the number of values; the last is an output. */
+static inline int random_stages(random_graph *r, uint64_t *seed, sl_value values[64]) {
+    bool is_read[64] = {false};
+    int n_values = 2;
+    r->g = sl_graph_create();
+    values[0] = sl_graph_input(r->g, "a", SL_F32, SL_ROWS, 16);
+    values[1] = sl_graph_input(r->g, "b", SL_F32, SL_ROWS, 8);
+    for (int j = 0; j < r->n_stages; j++)
+        random_stage(r->g, seed, j, values, &n_values, r->n_devices, is_read);
+    sl_value last[] = {values[n_values - 1], values[0], values[1]};
+    sl_stage end = sl_graph_stage_on(r->g, "end", (sl_device){SL_SIM, r->n_devices ? 0 : r->n_stages});
+    sl_graph_output(r->g, "end", join(r->g, end, 3, last));
+    for (int v = 2; v < n_values - 1; v++)
+        if (!is_read[v] || test_below(seed, 5) == 0) {
+            char name[32];
+            snprintf(name, sizeof name, "y%d", v);
+            sl_graph_output(r->g, name, values[v]);
+        }
+    return n_values;
+}
+
+/* Up to `most` stages on fewer or as many devices, some depths and options given. */
+static inline void make_random(random_graph *r, uint64_t *seed, int most) {
+    sl_value values[64];
+    r->n_stages = 2 + (int)test_below(seed, (uint64_t)most - 1);
+    r->n_devices = 1 + (int)test_below(seed, (uint64_t)r->n_stages);
+    int n_values = random_stages(r, seed, values);
+    for (int v = 2; v < n_values; v++)
+        if (test_below(seed, 4) == 0)
+            sl_graph_source_depth(r->g, values[v], 1 + (int)test_below(seed, 4));
+    r->options = (sl_plan_options){.micro_batch_rows = 4, .staging_bytes = 128};
+    r->options.depth = (int)test_below(seed, 4);
+    r->options.window = test_below(seed, 3) ? 0 : 1 + (uint32_t)test_below(seed, 8);
+    r->options.groups = test_below(seed, 3) ? 0 : 1 + (uint32_t)test_below(seed, 8);
+    r->options.route = test_below(seed, 3) ? SL_ROUTE_AUTO : SL_ROUTE_STAGED;
 }
 
 #endif

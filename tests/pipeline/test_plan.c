@@ -63,7 +63,178 @@ START_TEST(forward_goldens_hold_to_the_last_digit) {
 }
 END_TEST
 
+/* ---- Skips ---- */
+
+static const uint64_t tens[] = {10, 10, 10, 10, 10, 10, 10}, twos[] = {2, 2, 2, 2, 2, 2, 2};
+
+/* Chain of n on devices of their own with a skip from the first to the last. */
+static void make_skip(chain *c, int n) {
+    char name[32];
+    make_chain(c, n - 1, NULL);
+    snprintf(name, sizeof name, "s%d", n - 1);
+    c->stages[n - 1] = sl_graph_stage_on(c->g, name, (sl_device){SL_SIM, n - 1});
+    c->values[n - 1] = join(c->g, c->stages[n - 1], 2, (sl_value[]){c->values[n - 2], c->values[0]});
+    c->n = n;
+    end_chain(c);
+}
+
+static const sli_buffer *buffer_named(const sl_plan *p, const char *name) {
+    for (int i = 0; i < p->n_buffers; i++)
+        if (!strcmp(p->buffers[i].name, name))
+            return &p->buffers[i];
+    ck_abort_msg("no buffer '%s'", name);
+    return NULL;
+}
+
+START_TEST(a_skip_has_a_slot_for_each_stage_and_copy_on_its_way_round) {
+    for (int given = 0; given <= 3; given += 3) {
+        chain c;
+        make_skip(&c, 4);
+        sl_graph_edge_depth(c.g, c.values[0], "sim:3", given);
+        sl_plan *p = must_compile(c.g, NULL, NULL);
+        ck_assert_int_eq(buffer_named(p, "s0.join at sim:3")->depth, given ? 3 : 6);
+        ck_assert_int_eq(buffer_named(p, "s0.join")->depth, 2);
+        ck_assert_int_eq(buffer_named(p, "s1.join at sim:2")->depth, 2);
+        ck_assert_uint_eq(replay_ns(p, 200, take, &(times){tens, tens, 0}), given ? 3230 : 2060);
+        sl_plan_destroy(p);
+        sl_graph_destroy(c.g);
+    }
+}
+END_TEST
+
+START_TEST(an_uneven_diamond_stalls_nobody) {
+    chain c;
+    make_chain(&c, 5, NULL); /* 0 .. 4 is the long branch, 5 the short one */
+    sl_stage b = sl_graph_stage(c.g, "s5", "sim:5"), end = sl_graph_stage(c.g, "s6", "sim:6");
+    c.values[5] = join(c.g, b, 1, &c.values[0]);
+    sl_graph_output(c.g, "y", join(c.g, end, 2, (sl_value[]){c.values[4], c.values[5]}));
+    sl_plan *p = must_compile(c.g, NULL, NULL), *stalls = must_compile(c.g, &(sl_plan_options){.depth = 2}, NULL);
+    uint64_t ideal = 6 * 10 + 5 * 10 + 199 * 10;
+    ck_assert_uint_eq(replay_ns(p, 200, take, &(times){tens, tens, 0}), ideal);
+    ck_assert_uint_gt(replay_ns(stalls, 200, take, &(times){tens, tens, 0}), ideal + 500);
+    sl_plan_destroy(p);
+    sl_plan_destroy(stalls);
+    sl_graph_destroy(c.g);
+}
+END_TEST
+
+static uint64_t take_ten(const sl_plan *p, int payload, const void *user) {
+    const sli_payload *at = &p->payloads[payload];
+    (void)user;
+    return at->kind == SLI_COPY && (at->operands[0].buffer < 0 || at->operands[1].buffer < 0) ? 0 : 10;
+}
+
+START_TEST(planned_depths_stall_no_graph) {
+    uint64_t seed = test_seed();
+    for (int i = 0; i < test_cases(300); i++) {
+        random_graph r = {.n_stages = 2 + (int)test_below(&seed, 9)};
+        sl_value values[64];
+        random_stages(&r, &seed, values);
+        sl_plan *planned = must_compile(r.g, NULL, NULL),
+                *large = must_compile(r.g, &(sl_plan_options){.depth = 64}, NULL);
+        ck_assert_uint_eq(replay_ns(planned, 100, take_ten, NULL), replay_ns(large, 100, take_ten, NULL));
+        sl_plan_destroy(planned);
+        sl_plan_destroy(large);
+        sl_graph_destroy(r.g);
+    }
+}
+END_TEST
+
+/* ---- Rings ---- */
+
+START_TEST(a_ring_fills_with_groups) {
+    static const double want[] = {20.8, 41.6, 0, 83.1, 99.6}; /* the table of the goldens; 3 groups are not in it */
+    for (int groups = 1; groups <= 5; groups++) {
+        chain c;
+        make_chain(&c, 4, NULL);
+        end_chain(&c);
+        sl_plan *p = must_compile(c.g, &(sl_plan_options){.groups = (uint32_t)groups}, NULL);
+        double ns = (double)replay_ns(p, 200 * groups, take, &(times){tens, twos, 2});
+        double busy = 100.0 * 10 * 200 * groups / ns;
+        if (want[groups - 1] > 0)
+            ck_assert_msg(busy > want[groups - 1] - 0.05 && busy < want[groups - 1] + 0.05, "%d groups: %.2f", groups,
+                          busy);
+        sl_plan_destroy(p);
+        sl_graph_destroy(c.g);
+    }
+}
+END_TEST
+
+START_TEST(a_ring_of_one_device_a_stage_steadies_at_its_shares) {
+    static const double want[] = {20.8, 41.7, 0, 83.3, 100};
+    for (int groups = 1; groups <= 5; groups++) {
+        chain c;
+        make_chain(&c, 4, NULL);
+        end_chain(&c);
+        sl_plan *p = must_compile(c.g, &(sl_plan_options){.groups = (uint32_t)groups}, NULL);
+        times t = {tens, twos, 2};
+        double ns = (double)(replay_ns(p, 400 * groups, take, &t) - replay_ns(p, 200 * groups, take, &t));
+        double busy = 100.0 * 10 * 200 * groups / ns;
+        if (want[groups - 1] > 0)
+            ck_assert_msg(busy > want[groups - 1] - 0.05 && busy < want[groups - 1] + 0.05, "%d groups: %.2f", groups,
+                          busy);
+        sl_plan_destroy(p);
+        sl_graph_destroy(c.g);
+    }
+}
+END_TEST
+
+/* ---- Shared devices ---- */
+
+START_TEST(alternating_stages_take_turns) {
+    chain c;
+    make_chain(&c, 4, (int[]){0, 1, 0, 1});
+    end_chain(&c);
+    sl_plan *p = must_compile(c.g, NULL, NULL);
+    ck_assert_int_eq(p->max_lag, 3);
+    ck_assert_uint_eq(replay_ns(p, 100, take, &(times){tens, tens, 0}), 2040);
+    sl_plan *ring = must_compile(c.g, &(sl_plan_options){.groups = 200}, NULL); /* no lags, and nothing else */
+    ck_assert_int_eq(ring->max_lag, 0);
+    ck_assert_uint_eq(replay_ns(ring, 100, take, &(times){tens, tens, 0}), 5020);
+    sl_plan_destroy(p);
+    sl_plan_destroy(ring);
+    sl_graph_destroy(c.g);
+}
+END_TEST
+
+START_TEST(neighbours_on_one_device_need_no_lag) {
+    chain c;
+    make_chain(&c, 4, (int[]){0, 0, 1, 1});
+    end_chain(&c);
+    sl_plan *p = must_compile(c.g, NULL, NULL);
+    ck_assert_int_eq(p->max_lag, 0);
+    ck_assert_uint_eq(replay_ns(p, 100, take, &(times){tens, tens, 0}), 100 * 20 + 10 + 20);
+    sl_plan_destroy(p);
+    sl_graph_destroy(c.g);
+}
+END_TEST
+
+START_TEST(a_depth_that_is_given_lowers_lags) {
+    chain c;
+    make_chain(&c, 6, (int[]){0, 1, 0, 1, 0, 1});
+    sl_graph_output(c.g, "y", join(c.g, c.stages[5], 2, (sl_value[]){c.values[5], c.values[0]}));
+    sl_graph_edge_depth(c.g, c.values[0], "sim:1", 1);
+    sl_plan *p = must_compile(c.g, NULL, NULL);
+    ck_assert_int_eq(buffer_named(p, "s0.join at sim:1")->depth, 1);
+    ck_assert_int_eq(p->max_lag, 1);
+    verdict v = judge_plan(p, 40);
+    ck_assert_int_eq(v.races + v.stale, 0);
+    sl_plan_destroy(p);
+    sl_graph_destroy(c.g);
+}
+END_TEST
+
 int main(void) {
-    const test_case cases[] = {TEST(forward_goldens_hold_to_the_last_digit)};
+    const test_case cases[] = {
+        TEST(forward_goldens_hold_to_the_last_digit),
+        TEST(a_skip_has_a_slot_for_each_stage_and_copy_on_its_way_round),
+        TEST(an_uneven_diamond_stalls_nobody),
+        TEST(planned_depths_stall_no_graph),
+        TEST(a_ring_fills_with_groups),
+        TEST(a_ring_of_one_device_a_stage_steadies_at_its_shares),
+        TEST(alternating_stages_take_turns),
+        TEST(neighbours_on_one_device_need_no_lag),
+        TEST(a_depth_that_is_given_lowers_lags),
+    };
     return test_main("plan", cases, sizeof cases / sizeof *cases);
 }
