@@ -46,7 +46,7 @@ sl_status sli_isa_parse(const char *text, sl_isa *isa) {
         *isa = i;
         return SL_OK;
     }
-    return sl_fail(SL_INVALID, "auto, plain, avx2 or avx512 was expected");
+    return sl_fail(SL_INVALID, "expected auto, plain, avx2 or avx512");
 }
 
 sl_isa sl_cpu_isa(void) {

@@ -59,11 +59,11 @@ sl_status sli_memory_fail(const sl_device *device, const sl_memory_figures *figu
     char name[SL_DEVICE_TEXT], holders[SLI_HOLDERS_TEXT], knobs[256];
     const char *where = device ? sl_device_format(*device, name) : "pinned host memory";
     const char *limit_knob = device ? sli_memory_limit_knob(device->kind) : "SLUICE_PINNED_MEMORY";
-    uint64_t free = figures->limit > figures->allocated ? figures->limit - figures->allocated : 0;
+    uint64_t left = figures->limit > figures->allocated ? figures->limit - figures->allocated : 0;
     char room[128] = "and there are no more";
-    if (figures->limit && bytes > free)
-        snprintf(room, sizeof room, "%llu of its limit of %llu are free, %llu are missing", (unsigned long long)free,
-                 (unsigned long long)figures->limit, (unsigned long long)(bytes - free));
+    if (figures->limit && bytes > left)
+        snprintf(room, sizeof room, "%llu of its limit of %llu are free, %llu are missing", (unsigned long long)left,
+                 (unsigned long long)figures->limit, (unsigned long long)(bytes - left));
     describe_knobs(limit_knob, figures, category, knobs, sizeof knobs);
     return sl_fail(SL_OUT_OF_MEMORY,
                    "%s is out of memory: %zu bytes (%s) were asked for, %s; in use: %s. To mend it: %s", where, bytes,

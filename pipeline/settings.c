@@ -42,7 +42,8 @@ static const row rows[] = {
     {"SLUICE_LINK_LATENCY", NS, AT(link_latency_ns), 0, 0, "0", "a time, such as 500ns, 20us, 1.5ms or 1s",
      "Modelled latency of a link between CPU devices, such as 20us (ns, us, ms, s; without a unit: ns)."},
     {"SLUICE_FAULTS", TEXT, AT(faults), 0, 0, "", "",
-     "Faults of CPU devices and links, separated by commas; empty: none."},
+     "Faults of CPU devices and links, separated by commas: no-peer:A-B, corrupt:A-B, alloc:N, enqueue:N, hang:D:N, "
+     "hang-link:A-B:N, stage:D:N; empty: none."},
     {"SLUICE_CPU_ORDER", ORDER, AT(order), 0, 0, "eager", "eager, late, newest or random:SEED",
      "Which of the actions that may run a CPU lane runs first: eager, late, newest, random:SEED."},
     {"SLUICE_CPU_POISON", FLAG, AT(poison), 0, 0, "0", "0 or 1",
@@ -90,7 +91,8 @@ static sl_status fail_unknown(const char *name) {
     size_t used = 0;
     for (int i = 0; i < N_ROWS; i++)
         used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", rows[i].name);
-    return sl_fail(SL_INVALID, "%.60s is no setting of Sluice; there are: %s", name, list);
+    char quoted[SLI_QUOTE];
+    return sl_fail(SL_INVALID, "%s is no setting of Sluice; there are: %s", sli_quote(name, quoted), list);
 }
 
 static int find_row(const char *name, size_t length) {
@@ -148,7 +150,10 @@ static bool parse_into(const row *r, const char *text, sli_settings *to) {
 static sl_status read_value(const row *r, const char *text, sli_settings *to) {
     if (parse_into(r, text, to))
         return SL_OK;
-    return sl_fail(SL_INVALID, "%s is '%.100s': %s", r->name, text, r->type == ISA ? sl_last_error() : r->expected);
+    char quoted[SLI_QUOTE];
+    if (r->type == ISA)
+        return sli_fail_within(SL_INVALID, "%s is '%s': ", r->name, sli_quote(text, quoted));
+    return sl_fail(SL_INVALID, "%s is '%s': expected %s", r->name, sli_quote(text, quoted), r->expected);
 }
 
 /* What is worked out rather than written: cores, the instruction set, no more workers than cores. */
