@@ -165,7 +165,8 @@ struct sl_plan {
     sli_plan_action *program;
     sli_plan_action *ends; /* each lane's last record: a step has ended when all are reached */
     int n_waits, n_implied, max_lag;
-    uint32_t credits; /* steps that the driver may be ahead of the last one known to have ended */
+    uint32_t slots_hold; /* most micro-batches from the copies of inputs to those of outputs: slots and windows */
+    uint32_t credits;    /* steps that the driver may be ahead of the last one known to have ended */
 
     int n_row_counts;
     uint32_t max_rows[SLI_ROW_COUNTS]; /* by row count; the last: segments */

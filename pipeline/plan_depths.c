@@ -31,7 +31,16 @@ static void longest_ways(sli_build *b, int from, int *way) {
     }
 }
 
-static void need(sli_build *b, int buffer, int slots) {
+/* Above what can be on its way there is no use for slots: in a ring, as many micro-batches as there are groups; inside
+ * a window, as many as it lets in, and beside them what `outside` of it can be filled. */
+static void need(sli_build *b, int buffer, int slots, int outside) {
+    const sl_plan_options *o = &b->p->options;
+    if (o->groups && o->groups < (unsigned)slots)
+        slots = (int)o->groups;
+    if (o->window && (int64_t)o->window + outside < slots)
+        slots = (int)o->window + outside;
+    if (slots > SLI_MAX_DEPTH)
+        slots = SLI_MAX_DEPTH;
     if (slots > b->need[buffer])
         b->need[buffer] = slots;
 }
@@ -42,7 +51,7 @@ static void need_for_edges(sli_build *b, const int *way) {
         const sli_read *r = &b->reads[i];
         int maker = maker_of(b, r);
         if (maker >= 0 && way[maker] >= 0)
-            need(b, r->buffer, way[r->stage] - way[maker] - (r->hops > 1 ? r->hops - 1 : 0));
+            need(b, r->buffer, way[r->stage] - way[maker] - (r->hops > 1 ? r->hops - 1 : 0), 0);
     }
 }
 
@@ -60,19 +69,16 @@ static void need_for_inputs(sli_build *b, const int *way, int *first_way) {
     for (int i = 0; i < b->n_reads; i++) {
         const sli_read *r = &b->reads[i];
         if (maker_of(b, r) < 0 && way[r->stage] >= 0)
-            need(b, r->buffer, 2 + way[r->stage] - first_way[b->p->stages[r->stage].device]);
+            need(b, r->buffer, 2 + way[r->stage] - first_way[b->p->stages[r->stage].device], 2);
     }
 }
 
-/* Above what can be on its way there is no use for slots: in a ring, as many micro-batches as there are groups. */
 static void take_needs(sli_build *b) {
-    int most = b->p->options.groups && b->p->options.groups < SLI_MAX_DEPTH ? (int)b->p->options.groups : SLI_MAX_DEPTH;
     for (int i = 0; i < b->p->n_buffers; i++) {
         sli_buffer *buffer = &b->p->buffers[i];
-        int slots = b->need[i] < most ? b->need[i] : most;
-        if (b->fixed[i] || slots <= buffer->depth)
+        if (b->fixed[i] || b->need[i] <= buffer->depth)
             continue;
-        buffer->depth = slots;
+        buffer->depth = b->need[i];
         buffer->why = SLI_DEPTH_WAY;
     }
 }

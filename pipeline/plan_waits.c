@@ -102,6 +102,7 @@ void sli_build_credits(sli_build *b) {
     ahead += b->p->max_lag;
     b->p->credits = ahead > b->p->options.credits ? (uint32_t)ahead : b->p->options.credits;
     b->p->options.credits = b->p->credits;
+    b->p->slots_hold = hold < UINT32_MAX ? (uint32_t)hold : UINT32_MAX;
     if (!b->p->options.window)
-        b->p->options.window = hold < UINT32_MAX ? (uint32_t)hold : UINT32_MAX;
+        b->p->options.window = b->p->slots_hold;
 }
