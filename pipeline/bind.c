@@ -1,4 +1,4 @@
-/* Brings a plan to a backend: blocks of memory, lanes, works and their slots. Weights are weights.c's, stages code.c's.
+/* Brings a plan to a backend: blocks of memory, lanes, works and their slots. Weights are load.c's, stages code.c's.
  * At open time only; what fails half-way is undone by sli_unbind and the backend's close. */
 #include "bind.h"
 #include "error.h"

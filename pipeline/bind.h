@@ -27,8 +27,8 @@ typedef struct sli_lane_end {
 
 /* Weights at the devices that use them. */
 typedef struct sli_weights {
-    char **at;               /* [plan->n_weights] */
-    size_t *borrowed_bytes;  /* [plan->n_devices] used in place, counted against the device */
+    char **at;              /* [plan->n_weights] */
+    size_t *borrowed_bytes; /* [plan->n_devices] used in place, counted against the device */
 } sli_weights;
 
 typedef struct sli_binding {
@@ -59,7 +59,7 @@ sl_status sli_bind(const sl_plan *plan, const sli_platform *platform, sli_backen
 /* After the backend was closed, or before it runs anything. Takes NULL. */
 void sli_unbind(sli_binding *binding);
 
-/* weights.c: brings each weight to its device: the tensor itself where it lies there, mapped memory in place where the
+/* load.c: brings each weight to its device: the tensor itself where it lies there, mapped memory in place where the
  * platform reads it, else into one block a device, in pieces. */
 sl_status sli_weights_load(sli_binding *binding, const sli_bind_options *options);
 void sli_weights_return(sli_binding *binding);

@@ -6,9 +6,9 @@
  *     step k:   | stage j of micro-batch k - lag | ...          enqueued together
  *     ended:    a lane's last record of the step is reached, on all lanes
  *
- * A micro-batch is its step's slot; it has ended when all payloads that name it have passed. Steps without a micro-batch
- * flush the lags. All state here is this thread's alone, but for what executor.h says is shared. From a credit to the
- * last enqueue it neither locks, allocates nor waits. */
+ * A micro-batch is its step's slot; it has ended when all payloads that name it have passed. Steps without a
+ * micro-batch flush the lags. All state here is this thread's alone, but for what executor.h says is shared. From a
+ * credit to the last enqueue it neither locks, allocates nor waits. */
 #include "driver.h"
 #include "error.h"
 #include "futex.h"

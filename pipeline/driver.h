@@ -47,7 +47,7 @@ struct sli_driver {
     uint32_t pokes_seen;
 
     bool closing;
-    bool owes;                          /* the watch runs */
+    bool owes;                            /* the watch runs */
     uint64_t progress, watched, moved_ns; /* sum of the timelines; at the last look; when it last rose */
 };
 

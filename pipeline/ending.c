@@ -59,8 +59,9 @@ static void release_left_behind(sli_driver *d) {
 }
 
 static void abandon(sl_pipeline *p) {
-    sli_log(SL_LOG_WARNING, "a pipeline was closed while something on its devices does not end: its memory is kept "
-                            "until the process ends (%s)",
+    sli_log(SL_LOG_WARNING,
+            "a pipeline was closed while something on its devices does not end: its memory is kept "
+            "until the process ends (%s)",
             p->why);
     p->is_abandoned = true;
     atomic_fetch_add(&p->references, 1);

@@ -17,8 +17,9 @@ static void take_micro_batch(sli_driver *d, sli_slot *slot, const sl_micro_batch
     slot->fed = true;
     d->n_real++;
     if (!is_sound(plan, mb)) {
-        sli_ticket_stop(ticket, SL_INVALID, "the feed's micro-batch has no rows, or more rows or segments than the "
-                                            "plan has room for");
+        sli_ticket_stop(ticket, SL_INVALID,
+                        "the feed's micro-batch has no rows, or more rows or segments than the "
+                        "plan has room for");
         return;
     }
     for (int c = 0; c < plan->n_row_counts; c++)

@@ -42,8 +42,8 @@ struct sl_job {
     sli_job_value *values; /* inputs, then outputs */
 
     /* Of jobs of a feed. */
-    _Atomic bool claimed; /* somebody ends it */
-    _Atomic bool let_go;  /* the feed's reference was taken */
+    _Atomic bool claimed;         /* somebody ends it */
+    _Atomic bool let_go;          /* the feed's reference was taken */
     sl_job *previous, *following; /* in the pipeline's registry */
 };
 

@@ -6,6 +6,7 @@
 #include "error.h"
 #include "executor.h"
 #include "futex.h"
+#include "graph.h"
 
 static const uint64_t patience_ns = 30000000000;
 enum { QUEUE_LIMIT = 1024 };
@@ -40,7 +41,8 @@ sl_status sli_pipeline_take_place(sl_pipeline *p) {
     if (atomic_fetch_add(&p->queued, 1) < p->queue_limit)
         return SL_OK;
     atomic_fetch_sub(&p->queued, 1);
-    return sl_fail(SL_BUSY, "%u jobs wait already, which is the pipeline's queue_limit; submit again later, or raise it",
+    return sl_fail(SL_BUSY,
+                   "%u jobs wait already, which is the pipeline's queue_limit; submit again later, or raise it",
                    p->queue_limit);
 }
 
@@ -178,6 +180,13 @@ sl_status sli_pipeline_start(sl_plan *plan, const sli_platform *platform, sli_ba
     return status;
 }
 
+/* Of its first stage: that all are of one kind is the planner's to say. */
+static sl_status kind_of(const sl_graph *graph, sl_device_kind *kind) {
+    SL_TRY(sl_graph_status(graph));
+    *kind = graph->n_stages ? graph->stages[0].device.kind : SL_CPU;
+    return SL_OK;
+}
+
 sl_status sli_pipeline_open(const sl_graph *graph, const sl_pipeline_options *options, void *uv_loop,
                             sl_pipeline **out) {
     static const sl_pipeline_options none;
@@ -187,7 +196,7 @@ sl_status sli_pipeline_open(const sl_graph *graph, const sl_pipeline_options *op
     *out = NULL;
     options = options ? options : &none;
     SL_TRY(sl_devices_find());
-    SL_TRY(sli_graph_kind(graph, &kind));
+    SL_TRY(kind_of(graph, &kind));
     const sli_platform *platform = sli_platform_get(kind);
     if (!platform)
         return sl_fail(SL_NO_DEVICE, "%s", sl_device_absence(kind));

@@ -66,10 +66,11 @@ static uint32_t cut_segments(const sl_job *job, uint32_t at, uint64_t first, uin
 
 static sl_status check_segment(const sl_plan *plan, const sl_segment *s, uint32_t at, int64_t expected_row) {
     if (s->first_row != expected_row || s->n_rows < 1)
-        return sl_fail(SL_INVALID,
-                       "segment %u has rows %d to %lld; segments follow one another from row 0, without gaps, each with "
-                       "a row at least: expected it to begin at %lld",
-                       at, s->first_row, (long long)s->first_row + s->n_rows, (long long)expected_row);
+        return sl_fail(
+            SL_INVALID,
+            "segment %u has rows %d to %lld; segments follow one another from row 0, without gaps, each with "
+            "a row at least: expected it to begin at %lld",
+            at, s->first_row, (long long)s->first_row + s->n_rows, (long long)expected_row);
     for (int i = 0; i < plan->n_states; i++) {
         const sli_plan_state *state = &plan->states[i];
         if (s->place < 0 || s->place >= state->n_places)

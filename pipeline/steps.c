@@ -1,10 +1,6 @@
 /* The plan's program written out for a step: values of events, works by slots, micro-batches by lags. No decisions. */
 #include "driver.h"
 
-sli_slot *sli_steps_slot(sli_driver *d, int64_t step) {
-    return &d->slots[(uint64_t)step & (d->bound->n_slots - 1)];
-}
-
 void sli_steps_clear(sli_driver *d, sli_slot *slot) {
     slot->batch.ticket = &d->skipped;
     slot->batch.index = d->n_real;
@@ -18,10 +14,8 @@ void sli_steps_clear(sli_driver *d, sli_slot *slot) {
 static sli_action *add_ring_waits(const sli_binding *bound, sli_action *out, uint16_t lane, int64_t after) {
     for (const sli_lane_end *e = bound->ends; e < bound->ends + bound->n_ends; e++)
         if (e->lane != lane)
-            *out++ = (sli_action){.kind = SLI_WAIT,
-                                  .lane = lane,
-                                  .of = e->lane,
-                                  .value = (uint64_t)(after * e->rate + e->batch_offset)};
+            *out++ = (sli_action){
+                .kind = SLI_WAIT, .lane = lane, .of = e->lane, .value = (uint64_t)(after * e->rate + e->batch_offset)};
     return out;
 }
 

@@ -165,6 +165,10 @@ bool sl_tensor_is_pinned(const sl_tensor *tensor) {
     return tensor->pinned;
 }
 
+void *sli_tensor_address(const sl_tensor *tensor) {
+    return tensor->data;
+}
+
 void *sl_tensor_data(const sl_tensor *tensor) {
     if (tensor->device.kind == SL_CPU)
         return tensor->data;

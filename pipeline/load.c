@@ -52,7 +52,7 @@ static sl_status place_on_device(sli_binding *bound, int d) {
         const sli_weight_data *data = plan->weights[w].data;
         switch (way_of(bound, w)) {
         case IS_THERE:
-            bound->weights.at[w] = sli_tensor_at(data->tensor);
+            bound->weights.at[w] = sli_tensor_address(data->tensor);
             break;
         case IN_PLACE:
             bound->weights.at[w] = (char *)(uintptr_t)data->source.memory;
@@ -122,14 +122,9 @@ static sl_status copy_source(loader *l, const sli_weight_data *data, int index, 
     return SL_OK;
 }
 
-static sl_status copy_tensor(loader *l, const sli_weight_data *data, int index, char *at) {
+static sl_status copy_tensor(loader *l, const sli_weight_data *data, sl_device device, char *at) {
     sl_device from = sl_tensor_device(data->tensor);
-    int source = from.kind == SL_CPU ? SLI_HOST : from.index;
-    if (from.kind != SL_CPU && from.kind != l->bound->platform->kind)
-        return sl_fail(SL_UNSUPPORTED,
-                       "weight '%s' is a tensor on another kind of device; move it first, with sl_tensor_cpu",
-                       data->name);
-    sl_status status = l->bound->platform->copy(index, at, source, sli_tensor_at(data->tensor), data->bytes);
+    sl_status status = sli_copy(device, at, from, sli_tensor_address(data->tensor), data->bytes);
     if (status != SL_OK)
         return sli_fail_within(status, "weight '%s': ", data->name);
     advance(l, data->bytes);
@@ -138,14 +133,14 @@ static sl_status copy_tensor(loader *l, const sli_weight_data *data, int index, 
 
 static sl_status load(loader *l, int w) {
     const sli_weight_data *data = weight_of(l->bound, w)->data;
-    int index = device_of(l->bound, w).index;
+    sl_device device = device_of(l->bound, w);
     bool has_data = l->bound->platform->capabilities & SLI_HAS_DATA;
     if (!has_data || way_of(l->bound, w) != BY_COPY) {
         advance(l, data->bytes);
         return SL_OK;
     }
     char *at = l->bound->weights.at[w];
-    return data->tensor ? copy_tensor(l, data, index, at) : copy_source(l, data, index, at);
+    return data->tensor ? copy_tensor(l, data, device, at) : copy_source(l, data, device.index, at);
 }
 
 sl_status sli_weights_load(sli_binding *bound, const sli_bind_options *options) {
