@@ -54,18 +54,18 @@ typedef struct sli_binding {
 
 /* Blocks. Borrows plan, platform and backend until sli_unbind. What the backend allocated stays its own. */
 sl_status sli_bind(const sl_plan *plan, const sli_platform *platform, sli_backend *backend,
-                   const sli_bind_options *options, sli_binding **binding);
+                   const sli_bind_options *options, sli_binding **out);
 
 /* After the backend was closed, or before it runs anything. Takes NULL. */
-void sli_unbind(sli_binding *binding);
+void sli_unbind(sli_binding *bound);
 
 /* load.c: brings each weight to its device: the tensor itself where it lies there, mapped memory in place where the
  * platform reads it, else into one block a device, in pieces. */
-sl_status sli_weights_load(sli_binding *binding, const sli_bind_options *options);
-void sli_weights_return(sli_binding *binding);
+sl_status sli_weights_load(sli_binding *bound, const sli_bind_options *options);
+void sli_weights_return(sli_binding *bound);
 
 /* code.c: what the EXECUTEs call. */
-sl_status sli_codes_make(sli_binding *binding);
-void sli_codes_free(sli_binding *binding);
+sl_status sli_codes_make(sli_binding *bound);
+void sli_codes_free(sli_binding *bound);
 
 #endif

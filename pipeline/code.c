@@ -36,7 +36,7 @@ static sl_status make_op(const sli_binding *bound, const sli_plan_stage *stage, 
                         .n_outputs = from->n_outputs,
                         .n_states = from->n_states,
                         .scratch_bytes = from->scratch_bytes};
-    op->inputs = sl_calloc((size_t)(from->n_inputs + from->n_outputs), sizeof *op->inputs);
+    op->inputs = sl_calloc((size_t)from->n_inputs + (size_t)from->n_outputs, sizeof *op->inputs);
     op->states = sl_calloc((size_t)from->n_states, sizeof *op->states);
     if (!op->inputs || !op->states)
         return SL_OUT_OF_MEMORY;

@@ -127,8 +127,8 @@ static uint64_t watch_ns(const sli_driver *d) {
 }
 
 static void lose_stalled(sli_driver *d) {
-    char why[sizeof d->p->why];
-    sli_stall_describe(d, why, sizeof why);
+    char why[SLI_STALL_TEXT];
+    sli_stall_describe(d, why);
     sli_driver_lose(d, SL_STALLED, why);
 }
 
@@ -208,7 +208,7 @@ static void start_cursors(sli_driver *d) {
 
 static void start_slots(sli_driver *d) {
     const sl_plan *plan = d->bound->plan;
-    size_t n_io = (size_t)(plan->n_inputs + plan->n_outputs + 1);
+    size_t n_io = (size_t)plan->n_inputs + (size_t)plan->n_outputs + 1;
     for (uint32_t s = 0; s < d->bound->n_slots; s++) {
         d->slots[s].batch.io = d->io + s * n_io;
         if (d->bound->segments)
@@ -222,7 +222,7 @@ static void start_slots(sli_driver *d) {
 sl_status sli_driver_create(sl_pipeline *p, sli_driver **driver) {
     const sli_binding *bound = p->bound;
     const sl_plan *plan = bound->plan;
-    size_t n_slots = bound->n_slots, n_io = (size_t)(plan->n_inputs + plan->n_outputs + 1);
+    size_t n_slots = bound->n_slots, n_io = (size_t)plan->n_inputs + (size_t)plan->n_outputs + 1;
     sli_driver *d = *driver = sl_calloc(1, sizeof *d);
     if (!d)
         return SL_OUT_OF_MEMORY;

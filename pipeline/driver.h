@@ -81,6 +81,7 @@ static inline sl_status sli_driver_failure(const sli_driver *d) {
 }
 
 /* stall.c: into `text`: which action does not end, and what waits for it. */
-void sli_stall_describe(const sli_driver *d, char *text, size_t capacity);
+enum { SLI_STALL_TEXT = 1024 };
+void sli_stall_describe(const sli_driver *d, char text[SLI_STALL_TEXT]);
 
 #endif

@@ -71,10 +71,10 @@ struct sl_pipeline {
 
 /* pipeline.c: opens a pipeline on a plan and a backend that are there; takes both, also on failure. */
 sl_status sli_pipeline_start(sl_plan *plan, const sli_platform *platform, sli_backend *backend,
-                             const sl_pipeline_options *options, void *uv_loop, sl_pipeline **pipeline);
+                             const sl_pipeline_options *options, void *uv_loop, sl_pipeline **out);
 /* All of sl_pipeline_open; `uv_loop`: as sli_loop_open's. */
 sl_status sli_pipeline_open(const sl_graph *graph, const sl_pipeline_options *options, void *uv_loop,
-                            sl_pipeline **pipeline);
+                            sl_pipeline **out);
 void sli_pipeline_release(sl_pipeline *pipeline);
 uint64_t sli_pipelines_abandoned(void); /* since the process began */
 

@@ -15,7 +15,7 @@ typedef struct sli_loop_hooks {
 } sli_loop_hooks;
 
 /* `uv_loop`: the user's uv_loop_t, whose thread this is; NULL: a loop and a thread of our own. */
-sl_status sli_loop_open(void *uv_loop, const sli_loop_hooks *hooks, sli_loop **loop);
+sl_status sli_loop_open(void *uv_loop, const sli_loop_hooks *hooks, sli_loop **out);
 
 /* Any thread, until deliver said true. Several sends may become one call. Never blocks. */
 void sli_loop_send(sli_loop *loop);

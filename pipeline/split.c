@@ -14,8 +14,9 @@ uint64_t sl_split_rows(uint64_t rows, uint64_t m, uint64_t i, uint64_t *first, u
     return parts;
 }
 
-static uint64_t ceiling(uint64_t a, uint64_t b) {
-    return a / b + (a % b != 0);
+/* Parts of at most `most` rows; no maximum: one. */
+static uint64_t parts_of(uint64_t rows, uint32_t most) {
+    return most ? rows / most + (rows % most != 0) : 1;
 }
 
 static sl_status too_few_rows(const sl_plan *plan, const uint64_t *rows, int c) {
@@ -23,7 +24,7 @@ static sl_status too_few_rows(const sl_plan *plan, const uint64_t *rows, int c) 
                    "%llu of '%s' need %llu micro-batches of at most %u, but a job of %llu '%s' has no more than that "
                    "many; raise the maximum of '%s' (sl_graph_rows), or submit more rows",
                    (unsigned long long)rows[c], plan->row_names[c],
-                   (unsigned long long)ceiling(rows[c], plan->max_rows[c]), plan->max_rows[c],
+                   (unsigned long long)parts_of(rows[c], plan->max_rows[c]), plan->max_rows[c],
                    (unsigned long long)rows[0], plan->row_names[0], plan->row_names[c]);
 }
 
@@ -31,7 +32,7 @@ sl_status sli_cut_count(const sl_plan *plan, const uint64_t *rows, uint32_t want
     uint64_t m = wanted > 1 ? wanted : 1;
     m = m < rows[0] ? m : rows[0];
     for (int c = 0; c < plan->n_row_counts; c++) {
-        uint64_t needed = plan->max_rows[c] ? ceiling(rows[c], plan->max_rows[c]) : 1;
+        uint64_t needed = parts_of(rows[c], plan->max_rows[c]);
         if (needed > rows[0])
             return too_few_rows(plan, rows, c);
         m = m > needed ? m : needed;
@@ -109,7 +110,7 @@ sl_status sli_cut_check_segments(const sl_plan *plan, const sl_job *job) {
 }
 
 void sli_cut_next(const sl_plan *plan, sl_job *job, sli_batch *batch, sl_segment *segments) {
-    uint64_t firsts[SL_MAX_ROW_COUNTS], n, i = job->next_part++;
+    uint64_t firsts[SL_MAX_ROW_COUNTS] = {0}, n, i = job->next_part++;
     for (int c = 0; c < plan->n_row_counts; c++) {
         sl_split_rows(job->rows[c], job->n_parts, i, &firsts[c], &n);
         batch->rows[c] = (uint32_t)n;

@@ -3,6 +3,7 @@
 #include "driver.h"
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 typedef struct lane_view { /* of the steps that have not ended */
     bool owes;             /* it has a record to come */
@@ -66,17 +67,17 @@ static int find_culprit(const sli_driver *d, lane_view *view) {
 }
 
 typedef struct writer {
-    char *text;
-    size_t n, capacity;
+    char text[SLI_STALL_TEXT];
+    size_t n;
 } writer;
 
 static void put(writer *w, const char *format, ...) SL_PRINTF(2, 3);
 static void put(writer *w, const char *format, ...) {
     va_list args;
     va_start(args, format);
-    int n = vsnprintf(w->text + w->n, w->capacity - w->n, format, args);
+    int n = vsnprintf(w->text + w->n, SLI_STALL_TEXT - w->n, format, args);
     va_end(args);
-    w->n += (size_t)n < w->capacity - w->n ? (size_t)n : w->capacity - w->n - 1;
+    w->n += (size_t)n < SLI_STALL_TEXT - w->n ? (size_t)n : SLI_STALL_TEXT - w->n - 1;
 }
 
 /* "stage 'front' of micro-batch 3 on cpu:0" */
@@ -117,16 +118,21 @@ static void put_waiting(writer *w, const sli_driver *d, uint16_t culprit) {
         put(w, named ? ", and %d more lanes behind" : "; %d lanes wait behind it", waiting - named);
 }
 
-void sli_stall_describe(const sli_driver *d, char *text, size_t capacity) {
-    writer w = {text, 0, capacity};
+static void describe(writer *w, const sli_driver *d) {
     lane_view view;
     int culprit = find_culprit(d, &view);
     double ms = (double)d->p->patience_ns * 1e-6;
     if (culprit < 0) {
-        put(&w, "nothing has moved for %g ms, and every lane waits for another", ms);
+        put(w, "nothing has moved for %g ms, and every lane waits for another", ms);
         return;
     }
-    put_payload(&w, d, view.running, view.step);
-    put(&w, " has not ended, and nothing has moved for %g ms", ms);
-    put_waiting(&w, d, d->bound->ends[culprit].lane);
+    put_payload(w, d, view.running, view.step);
+    put(w, " has not ended, and nothing has moved for %g ms", ms);
+    put_waiting(w, d, d->bound->ends[culprit].lane);
+}
+
+void sli_stall_describe(const sli_driver *d, char text[SLI_STALL_TEXT]) {
+    writer w = {.n = 0};
+    describe(&w, d);
+    memcpy(text, w.text, w.n + 1);
 }

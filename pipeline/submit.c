@@ -166,7 +166,7 @@ sl_status sl_pipeline_submit_with(sl_pipeline *p, const sl_job_options *options,
                                    "pipelines without one");
     if (options->n_segments && !options->segments)
         return sl_fail(SL_INVALID, "n_segments is %u, but segments is NULL", options->n_segments);
-    size_t n_values = (size_t)(p->plan->n_inputs + p->plan->n_outputs);
+    size_t n_values = (size_t)p->plan->n_inputs + (size_t)p->plan->n_outputs;
     size_t n_segments = options->n_segments ? options->n_segments : 1;
     sl_job *job = sli_job_create(p, on_done, user, n_values * sizeof(sli_job_value) + n_segments * sizeof(sl_segment));
     if (!job)
