@@ -66,25 +66,17 @@ static void release_whole(void *user) {
     sl_checkpoint_release(user);
 }
 
-static void fail_shape(sl_graph *graph, const sl_checkpoint_tensor *tensor, int rank, const int64_t *expected) {
-    sl_graph_fail(graph, SL_BAD_FILE, "%s: tensor '%s' has the shape %s where %s is expected", tensor->file,
-                  sli_show(tensor->name).text, sli_show_shape(tensor->rank, tensor->shape).text,
-                  sli_show_shape(rank, expected).text);
+static sl_status find(sl_checkpoint *checkpoint, const sli_weight *weight, sl_checkpoint_tensor *tensor) {
+    if (!sl_checkpoint_find(checkpoint, weight->name, tensor))
+        return sl_fail(SL_BAD_FILE, "%s: it has no tensor '%s'", checkpoint->path, sli_show(weight->name).text);
+    if (!tensor->readable || (!weight->any_type && !sl_dtype_get(tensor->dtype)->is_float))
+        return sl_fail(SL_UNSUPPORTED, "%s: tensor '%s' has the type %s, where F32, F16%s is expected", tensor->file,
+                       sli_show(tensor->name).text, tensor->type_name, weight->any_type ? ", BF16 or I32" : " or BF16");
+    return SL_OK;
 }
 
-/* Finds the tensor and checks it against what the file has to hold for this weight. */
-static bool find_fitting(sl_checkpoint *checkpoint, sl_graph *graph, const sli_weight *weight,
-                         sl_checkpoint_tensor *tensor) {
-    if (!sl_checkpoint_find(checkpoint, weight->name, tensor)) {
-        sl_graph_fail(graph, SL_BAD_FILE, "%s: it has no tensor '%s'", checkpoint->path, sli_show(weight->name).text);
-        return false;
-    }
-    if (!tensor->readable || (!weight->any_type && !sl_dtype_get(tensor->dtype)->is_float)) {
-        sl_graph_fail(graph, SL_UNSUPPORTED, "%s: tensor '%s' has the type %s, where F32, F16%s is expected",
-                      tensor->file, sli_show(tensor->name).text, tensor->type_name,
-                      weight->any_type ? ", BF16 or I32" : " or BF16");
-        return false;
-    }
+/* Checks a tensor against what the file has to hold for this weight. */
+static sl_status check_shape(const sl_checkpoint_tensor *tensor, const sli_weight *weight) {
     int64_t expected[SL_MAX_RANK];
     memcpy(expected, weight->shape, sizeof expected);
     if (weight->total)
@@ -97,22 +89,20 @@ static bool find_fitting(sl_checkpoint *checkpoint, sl_graph *graph, const sli_w
     bool fits = tensor->rank == weight->rank;
     for (int d = 0; fits && d < weight->rank; d++)
         fits = tensor->shape[d] == expected[d];
-    if (!fits)
-        fail_shape(graph, tensor, weight->rank, expected);
-    return fits;
+    return fits ? SL_OK
+                : sl_fail(SL_BAD_FILE, "%s: tensor '%s' has the shape %s where %s is expected", tensor->file,
+                          sli_show(tensor->name).text, sli_show_shape(tensor->rank, tensor->shape).text,
+                          sli_show_shape(weight->rank, expected).text);
 }
 
-static sl_value add_made(sl_checkpoint *checkpoint, sl_graph *graph, const char *name, const sli_weight *weight,
-                         const sl_checkpoint_tensor *tensor) {
+static sl_status source_made(sl_checkpoint *checkpoint, const sli_weight *weight, const sl_checkpoint_tensor *tensor,
+                             sl_dtype to, sl_source *source) {
     made_weight *made = sl_calloc(1, sizeof *made);
-    if (!made) {
-        sl_graph_fail(graph, SL_OUT_OF_MEMORY, "%s", sl_last_error());
-        return (sl_value){0};
-    }
+    if (!made)
+        return SL_OUT_OF_MEMORY;
     int64_t columns = 1;
     for (int d = 1; d < weight->rank; d++)
         columns *= weight->shape[d];
-    sl_dtype to = weight->f32 ? SL_F32 : tensor->dtype;
     *made = (made_weight){
         .checkpoint = sl_checkpoint_retain(checkpoint),
         .data = tensor->data,
@@ -125,25 +115,34 @@ static sl_value add_made(sl_checkpoint *checkpoint, sl_graph *graph, const char 
         .first = weight->first,
         .total = weight->total ? weight->total : weight->shape[0],
     };
-    sl_source source = {.read = read_made, .release = release_made, .user = made};
-    return sl_graph_weight_source(graph, name, to, weight->rank, weight->shape, &source);
+    *source = (sl_source){.read = read_made, .release = release_made, .user = made};
+    return SL_OK;
 }
 
-static sl_value add_as_it_lies(sl_checkpoint *checkpoint, sl_graph *graph, const char *name, const sli_weight *weight,
-                               const sl_checkpoint_tensor *tensor) {
-    size_t skipped = 0;
-    if (weight->first)
-        skipped = tensor->bytes / (size_t)weight->total * (size_t)weight->first;
-    sl_source source = {.memory = (const unsigned char *)tensor->data + skipped,
-                        .release = release_whole,
-                        .user = sl_checkpoint_retain(checkpoint)};
-    return sl_graph_weight_source(graph, name, tensor->dtype, weight->rank, weight->shape, &source);
+sl_status sli_weight_source(sl_checkpoint *checkpoint, const sli_weight *weight, sl_dtype *dtype, sl_source *source) {
+    sl_checkpoint_tensor tensor;
+    SL_TRY(find(checkpoint, weight, &tensor));
+    SL_TRY(check_shape(&tensor, weight));
+    *dtype = weight->f32 ? SL_F32 : tensor.dtype;
+    if (weight->transposed || *dtype != tensor.dtype)
+        return source_made(checkpoint, weight, &tensor, *dtype, source);
+    size_t skipped = weight->first ? tensor.bytes / (size_t)weight->total * (size_t)weight->first : 0;
+    *source = (sl_source){.memory = (const unsigned char *)tensor.data + skipped,
+                          .release = release_whole,
+                          .user = sl_checkpoint_retain(checkpoint)};
+    return SL_OK;
 }
 
 sl_value sli_weight_add(sl_checkpoint *checkpoint, sl_graph *graph, const sli_weight *weight) {
-    sl_checkpoint_tensor tensor;
-    if (sl_graph_status(graph) != SL_OK || !find_fitting(checkpoint, graph, weight, &tensor))
+    sl_dtype dtype;
+    sl_source source;
+    if (sl_graph_status(graph) != SL_OK)
         return (sl_value){0};
+    sl_status status = sli_weight_source(checkpoint, weight, &dtype, &source);
+    if (status != SL_OK) {
+        sl_graph_fail(graph, status, "%s", sl_last_error());
+        return (sl_value){0};
+    }
     const char *name = weight->name;
     char part[256];
     if (weight->total) {
@@ -151,8 +150,7 @@ sl_value sli_weight_add(sl_checkpoint *checkpoint, sl_graph *graph, const sli_we
                  (long long)weight->first + weight->shape[0]);
         name = part;
     }
-    bool as_it_lies = !weight->transposed && (!weight->f32 || tensor.dtype == SL_F32);
-    return (as_it_lies ? add_as_it_lies : add_made)(checkpoint, graph, name, weight, &tensor);
+    return sl_graph_weight_source(graph, name, dtype, weight->rank, weight->shape, &source);
 }
 
 sl_value sl_checkpoint_weight(sl_checkpoint *checkpoint, sl_graph *graph, const char *name, int rank,
