@@ -203,8 +203,9 @@ static void print_step(const sl_plan *p, sli_text *t) {
                  "%d waits; %d more are left out, since others imply them. What waits stands behind what it waits "
                  "for, so nothing can deadlock.\n",
                  p->n_waits, p->n_implied);
-    sli_text_add(t, "the host runs at most %u steps ahead; slots hold %u micro-batches; the largest lag is %d\n",
-                 p->credits, p->options.window, p->max_lag);
+    sli_text_add(
+        t, "the host runs at most %u steps ahead; at most %u micro-batches are under way; the largest lag is %d\n",
+        p->credits, p->slots_hold, p->max_lag);
 }
 
 static void print_memory(const sl_plan *p, sli_text *t) {

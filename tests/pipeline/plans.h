@@ -84,36 +84,51 @@ typedef struct virtual_lane {
     uint64_t *times; /* [steps * rate + 1] of each value */
 } virtual_lane;
 
-/* When the last of m micro-batches has left every lane. */
-static inline uint64_t replay_ns(const sl_plan *p, int64_t m, duration_fn duration, const void *user) {
+static inline void replay_action(const sl_plan *p, const sli_plan_action *a, int64_t step, int64_t m,
+                                 virtual_lane *lanes, duration_fn duration, const void *user) {
+    virtual_lane *l = &lanes[a->lane];
+    int64_t value = step * a->rate + a->offset;
+    if (a->kind == SLI_WAIT && value > 0) {
+        ck_assert_msg(lanes[a->of].value >= value, "a wait stands before its record: this deadlocks");
+        uint64_t at = lanes[a->of].times[value];
+        l->now = at > l->now ? at : l->now;
+    } else if (a->kind == SLI_RECORD) {
+        ck_assert_int_eq(value, l->value + 1);
+        l->times[l->value = value] = l->now;
+    } else if (a->kind == SLI_EXECUTE || a->kind == SLI_COPY) {
+        int64_t batch = step - p->payloads[a->payload].lag;
+        l->now += batch >= 0 && batch < m ? duration(p, (int)a->payload, user) : 0;
+    }
+}
+
+/* When the last of m micro-batches has left every lane, if the host enqueues a step once it is at most `credits` ahead
+ * of the last one that has ended; 0: at once. */
+static inline uint64_t replay_with_credits(const sl_plan *p, int64_t m, duration_fn duration, const void *user,
+                                           int64_t credits) {
     int64_t steps = m + p->max_lag;
-    uint64_t end = 0;
     virtual_lane *lanes = calloc((size_t)p->n_lanes, sizeof *lanes);
+    uint64_t *ends = calloc((size_t)steps, sizeof *ends), end = 0;
     for (int l = 0; l < p->n_lanes; l++)
         lanes[l].times = calloc((size_t)(steps * p->lanes[l].rate) + 1, sizeof(uint64_t));
-    for (int64_t step = 0; step < steps; step++)
-        for (size_t i = 0; i < p->n_program; i++) {
-            const sli_plan_action *a = &p->program[i];
-            virtual_lane *l = &lanes[a->lane];
-            int64_t value = step * a->rate + a->offset;
-            if (a->kind == SLI_WAIT && value > 0) {
-                ck_assert_msg(lanes[a->of].value >= value, "a wait stands before its record: this deadlocks");
-                uint64_t at = lanes[a->of].times[value];
-                l->now = at > l->now ? at : l->now;
-            } else if (a->kind == SLI_RECORD) {
-                ck_assert_int_eq(value, l->value + 1);
-                l->times[l->value = value] = l->now;
-            } else if (a->kind == SLI_EXECUTE || a->kind == SLI_COPY) {
-                int64_t i_batch = step - p->payloads[a->payload].lag;
-                l->now += i_batch >= 0 && i_batch < m ? duration(p, (int)a->payload, user) : 0;
-            }
-        }
-    for (int l = 0; l < p->n_lanes; l++) {
-        end = lanes[l].now > end ? lanes[l].now : end;
-        free(lanes[l].times);
+    for (int64_t step = 0; step < steps; step++) {
+        uint64_t enqueued = credits && step >= credits ? ends[step - credits] : 0;
+        for (int l = 0; l < p->n_lanes; l++)
+            lanes[l].now = enqueued > lanes[l].now ? enqueued : lanes[l].now;
+        for (size_t i = 0; i < p->n_program; i++)
+            replay_action(p, &p->program[i], step, m, lanes, duration, user);
+        for (int l = 0; l < p->n_lanes; l++)
+            ends[step] = lanes[l].now > ends[step] ? lanes[l].now : ends[step];
+        end = ends[step] > end ? ends[step] : end;
     }
+    for (int l = 0; l < p->n_lanes; l++)
+        free(lanes[l].times);
     free(lanes);
+    free(ends);
     return end;
+}
+
+static inline uint64_t replay_ns(const sl_plan *p, int64_t m, duration_fn duration, const void *user) {
+    return replay_with_credits(p, m, duration, user, 0);
 }
 
 /* ---- Vector clocks ---- */

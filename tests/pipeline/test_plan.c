@@ -140,6 +140,48 @@ START_TEST(planned_depths_stall_no_graph) {
 }
 END_TEST
 
+/* ---- Credits ---- */
+
+static uint64_t take_by_number(const sl_plan *p, int payload, const void *user) {
+    uint64_t seed = *(const uint64_t *)user + (uint64_t)payload;
+    (void)p;
+    return test_below(&seed, 20);
+}
+
+START_TEST(credits_cost_no_time) {
+    uint64_t seed = test_seed();
+    int tight = 0;
+    for (int i = 0; i < test_cases(300); i++) {
+        random_graph r;
+        make_random(&r, &seed, 8);
+        sl_plan *p = must_compile(r.g, &r.options, NULL);
+        uint64_t free_ns = replay_ns(p, 60, take_by_number, &seed);
+        ck_assert_uint_eq(replay_with_credits(p, 60, take_by_number, &seed, p->credits), free_ns);
+        tight += replay_with_credits(p, 60, take_by_number, &seed, 1) > free_ns;
+        sl_plan_destroy(p);
+        sl_graph_destroy(r.g);
+    }
+    ck_assert_int_gt(tight, 0);
+}
+END_TEST
+
+START_TEST(credits_are_enough_and_no_less_than_asked_for) {
+    chain c;
+    make_chain(&c, 4, NULL);
+    end_chain(&c);
+    sl_plan *p = must_compile(c.g, NULL, NULL), *more = must_compile(c.g, &(sl_plan_options){.credits = 500}, NULL);
+    sl_plan *less = must_compile(c.g, &(sl_plan_options){.credits = 1}, NULL);
+    ck_assert_uint_eq(p->slots_hold, 2 + 3 * (2 + 2) + 2); /* of the input, of 3 links at both ends, of the output */
+    ck_assert_uint_eq(p->credits, 2 * 9 - 1);              /* 4 stages, 3 hops, a copy in and a copy out */
+    ck_assert_uint_eq(more->credits, 500);
+    ck_assert_uint_eq(less->credits, p->credits);
+    sl_plan_destroy(p);
+    sl_plan_destroy(more);
+    sl_plan_destroy(less);
+    sl_graph_destroy(c.g);
+}
+END_TEST
+
 /* ---- Rings ---- */
 
 START_TEST(a_ring_fills_with_groups) {
@@ -230,6 +272,8 @@ int main(void) {
         TEST(a_skip_has_a_slot_for_each_stage_and_copy_on_its_way_round),
         TEST(an_uneven_diamond_stalls_nobody),
         TEST(planned_depths_stall_no_graph),
+        TEST(credits_cost_no_time),
+        TEST(credits_are_enough_and_no_less_than_asked_for),
         TEST(a_ring_fills_with_groups),
         TEST(a_ring_of_one_device_a_stage_steadies_at_its_shares),
         TEST(alternating_stages_take_turns),
