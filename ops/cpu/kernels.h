@@ -4,6 +4,8 @@
 
 #include "ops.h"
 
+sl_status sli_cpu_linear(sl_lane *lane, const sl_call *call);
+size_t sli_cpu_linear_scratch(const sl_call *call, int threads);
 sl_status sli_cpu_embedding(sl_lane *lane, const sl_call *call);
 sl_status sli_cpu_position_embedding(sl_lane *lane, const sl_call *call);
 sl_status sli_cpu_gather(sl_lane *lane, const sl_call *call);

@@ -1,0 +1,22 @@
+/* See vector/linear_tiles.c: a pass is of 8 sums. */
+#ifndef SLI_LINEAR_AVX2_H
+#define SLI_LINEAR_AVX2_H
+
+enum { LANES = 8, TILE_ROWS = 3 };
+typedef __m256 lanes;
+
+#define lanes_load _mm256_loadu_ps
+#define lanes_store _mm256_storeu_ps
+#define lanes_fma _mm256_fmadd_ps
+#define lanes_zero _mm256_setzero_ps
+#define lanes_load_bf16 sli_8_of_bf16
+
+static inline lanes lanes_load_part(const float *p, size_t n) {
+    return _mm256_maskload_ps(p, sli_first(n));
+}
+
+static inline lanes lanes_load_f16(const uint16_t *p) {
+    return _mm256_cvtph_ps(_mm_loadu_si128((const void *)p));
+}
+
+#endif
