@@ -29,7 +29,7 @@ typedef struct sl_generator_options {
 } sl_generator_options;
 
 SL_API sl_status sl_generator_open(sl_model *model, const sl_generator_options *options, sl_generator **generator);
-/* As sl_pipeline_close; jobs under way are cancelled. Sequences must be closed after it, or before. */
+/* As sl_pipeline_close; jobs under way are cancelled. Its sequences still are to be closed, before it or after. */
 SL_API void sl_generator_close(sl_generator *generator, void (*on_closed)(void *user), void *user);
 SL_API sl_pipeline *sl_generator_pipeline(sl_generator *generator); /* for its figures and its plan */
 
