@@ -382,7 +382,7 @@ START_TEST(closing_ends_what_runs) {
 END_TEST
 
 int main(void) {
-    static const test_case cases[] = {
+    const test_case cases[] = {
         TEST_FOR(the_published_ids_for_every_split_and_number_of_sequences, 240),
         TEST_FOR(the_prompts_ids_whatever_the_chunk, 120),
         TEST(the_logits_meet_the_reference),

@@ -3,7 +3,7 @@
  *     START_TEST(a_cycle_is_rejected) { ... ck_assert(...); } END_TEST
  *
  *     int main(void) {
- *         static const test_case cases[] = {TEST(a_cycle_is_rejected), ...};
+ *         const test_case cases[] = {TEST(a_cycle_is_rejected), ...};
  *         return test_main("graph", cases, sizeof cases / sizeof *cases);
  *     }
  *
