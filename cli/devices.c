@@ -59,7 +59,7 @@ static int run_devices(int argc, char **argv) {
         if (*why)
             json_object_set_new(absent, sl_device_kind_name((sl_device_kind)kind), json_string(why));
         if (*why && !as_json)
-            printf("%-8s %s\n", sl_device_kind_name((sl_device_kind)kind), why);
+            printf("%s\n", why); /* begins with the kind's name */
     }
     if (as_json)
         return cli_print_json(
