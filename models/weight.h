@@ -14,8 +14,8 @@ typedef struct sli_weight {
     bool any_type;              /* i32 too */
 } sli_weight;
 
-/* What brings the weight's content, and its type. SL_BAD_FILE, SL_UNSUPPORTED: the tensor is missing, of another shape or
- * of a type that graphs cannot use. `source->release` gives back what it holds. */
+/* What brings the weight's content, and its type. SL_BAD_FILE, SL_UNSUPPORTED: the tensor is missing, of another shape
+ * or of a type that graphs cannot use. `source->release` gives back what it holds. */
 sl_status sli_weight_source(sl_checkpoint *checkpoint, const sli_weight *weight, sl_dtype *dtype, sl_source *source);
 
 /* Adds it to a graph, which takes the source. Errors are the graph's, as sl_checkpoint_weight says. */
