@@ -106,7 +106,7 @@ static inline void replay_action(const sl_plan *p, const sli_plan_action *a, int
 static inline uint64_t replay_with_credits(const sl_plan *p, int64_t m, duration_fn duration, const void *user,
                                            int64_t credits) {
     int64_t steps = m + p->max_lag;
-    virtual_lane *lanes = calloc((size_t)p->n_lanes, sizeof *lanes);
+    virtual_lane *lanes = calloc((size_t)(unsigned)p->n_lanes, sizeof *lanes);
     uint64_t *ends = calloc((size_t)steps, sizeof *ends), end = 0;
     for (int l = 0; l < p->n_lanes; l++)
         lanes[l].times = calloc((size_t)(steps * p->lanes[l].rate) + 1, sizeof(uint64_t));
