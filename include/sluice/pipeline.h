@@ -49,7 +49,8 @@ typedef struct sl_feed sl_feed;
 /* Zeroes are the defaults. */
 typedef struct sl_pipeline_options {
     sl_plan_options plan;
-    uint32_t micro_batches;    /* into how many a job is cut; 0: as few as plan.micro_batch_rows allows */
+    uint32_t micro_batches;    /* into how many a job is cut, if its rows fit so few (plan.micro_batch_rows); 0: as few
+                                  as that allows */
     uint32_t queue_limit;      /* jobs that may wait for their turn; 0: 1,024 */
     uint64_t patience_ns;      /* longest time that a lane which owes something may stand still; 0: 30 s */
     bool measure;              /* keep times (sl_pipeline_figures) */
@@ -74,17 +75,20 @@ typedef void (*sl_job_fn)(sl_job *job, sl_status status, const char *message, vo
 
 /* Queues a job; never blocks. `inputs` and `outputs` are in the order of the graph's: tensors on a CPU device, pinned
  * for the fastest copies, of the input's type with any number of rows (at least 1; all of one row count alike). They
- * are borrowed until the job has ended. On simulated devices nothing is read or written. `on_done` may be NULL; so may
- * `job`, and else it returns a reference. SL_BUSY at queue_limit; SL_INVALID names the tensor. */
+ * are borrowed until the job has ended. On simulated devices nothing is read or written: tensors on these will do, and
+ * outputs may be NULL. `on_done` may be NULL; so may `job`, and else it returns a reference. SL_BUSY at queue_limit;
+ * SL_INVALID names the tensor; the pipeline's own status and sentence once it has failed; SL_CANCELLED once it is
+ * closed. */
 SL_API sl_status sl_pipeline_submit(sl_pipeline *pipeline, sl_tensor *const *inputs, sl_tensor *const *outputs,
                                     sl_job_fn on_done, void *user, sl_job **job);
 
-/* The same with a say in how the job is cut. */
+/* The same with a say in how the job is cut. All row counts are cut into the same number of micro-batches, each evenly
+ * (sl_split_rows): of a count with fewer rows than there are micro-batches, the last have none. */
 typedef struct sl_job_options {
     uint32_t micro_batches;     /* 0: the pipeline's. More than rows: one for each row */
-    const sl_segment *segments; /* of a graph with state: one list for the whole job, rows numbered through it; a
-                                   segment that is cut continues in the next micro-batch. Copied. NULL: the whole job is
-                                   one sequence at place 0, position 0 */
+    const sl_segment *segments; /* of a graph with state: one list for the whole job, which covers its rows in their
+                                   order; a segment that is cut continues in the next micro-batch. Copied. NULL: the
+                                   whole job is one sequence at place 0, position 0 */
     uint32_t n_segments;
 } sl_job_options;
 SL_API sl_status sl_pipeline_submit_with(sl_pipeline *pipeline, const sl_job_options *options, sl_tensor *const *inputs,
@@ -95,7 +99,8 @@ SL_API sl_status sl_pipeline_submit_with(sl_pipeline *pipeline, const sl_job_opt
 SL_API uint64_t sl_split_rows(uint64_t rows, uint64_t m, uint64_t i, uint64_t *first, uint64_t *n);
 
 /* Waits until the job has ended and returns its status (then sl_last_error is its message), or SL_TIMED_OUT.
- * SL_WRONG_THREAD on the loop's own thread. The job's callback may still be to come. */
+ * SL_WRONG_THREAD on the loop's own thread, for as long as the loop is there. The job's callback may still be to
+ * come. */
 SL_API sl_status sl_job_wait(sl_job *job, uint64_t timeout_ns);
 
 /* Asks for the end of a job; it ends with SL_CANCELLED unless it ends otherwise before. */
@@ -165,7 +170,9 @@ SL_API void sl_pipeline_notify(sl_pipeline *pipeline); /* the same */
  * cancel, release and the callback are those of every job; a cancel sets a flag that the feed looks at. */
 SL_API sl_status sl_job_begin(sl_pipeline *pipeline, sl_job_fn on_done, void *user, sl_job **job);
 SL_API bool sl_job_cancelled(const sl_job *job); /* any thread, hooks too */
-/* Any thread, hooks too; once. The callback comes after a `deliver` that is due. Takes the feed's reference. */
+/* Any thread, hooks too; once, and not after the pipeline's on_closed. The callback comes after a `deliver` that is
+ * due. Takes the feed's reference. Where the pipeline has ended the job itself, because it failed, that is all. A close
+ * ends what still lives with SL_CANCELLED, and takes the references that are left. */
 SL_API void sl_job_end(sl_job *job, sl_status status, const char *message);
 
 SL_END_C

@@ -12,9 +12,10 @@
 
 SL_BEGIN_C
 
-/* sl_pipeline_open with callbacks on `loop`, which is borrowed until the pipeline is closed. To be called on the loop's
- * thread (or before the loop runs). The loop stays the user's: it can be run, stopped and, after on_closed, closed; an
- * idle pipeline does not keep it alive, one with jobs or a close under way does. */
+/* sl_pipeline_open with callbacks on `loop`, which is borrowed until the pipeline is closed. To be called on the thread
+ * that runs the loop, before it runs or while it does: that thread is the loop's own for sl_job_wait and close. The
+ * loop stays the user's: it can be run, stopped and, after on_closed, closed; an idle pipeline does not keep it alive,
+ * one with jobs or a close under way does. */
 SL_API sl_status sl_pipeline_open_on(uv_loop_t *loop, const sl_graph *graph, const sl_pipeline_options *options,
                                      sl_pipeline **pipeline);
 
