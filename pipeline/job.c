@@ -78,6 +78,8 @@ sl_status sl_job_wait(sl_job *job, uint64_t timeout_ns) {
 }
 
 void sl_job_cancel(sl_job *job) {
+    if (!job)
+        return;
     sl_pipeline *p = job->pipeline;
     if (atomic_load(&job->ended) || atomic_exchange(&job->cancelled, true) || !sli_pipeline_enter(p))
         return;

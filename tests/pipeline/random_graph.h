@@ -174,6 +174,9 @@ static inline void g_make(g_spec *s, uint64_t *seed) {
     for (int i = 0; i < s->n_inputs; i++)
         if (!s->values[i].is_read)
             g_add_op(s, seed, s->n_stages - 1, i, s->values[i].rows);
+    s->has_state = false;
+    for (int o = 0; o < s->n_ops; o++)
+        s->has_state |= s->ops[o].keeps;
     for (int v = s->n_inputs; v < s->n_values; v++) {
         s->values[v].is_output = !s->values[v].is_read || test_below(seed, 6) == 0;
         s->source_depth[v] = test_below(seed, 4) == 0 ? 1 + (int)test_below(seed, 4) : 0;

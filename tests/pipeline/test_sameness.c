@@ -27,8 +27,9 @@ static void choose(setup *c, const g_spec *s, uint64_t *seed, counts *n) {
         c->device_of[j] = (sl_device){SL_CPU, d};
     }
     const char *order = orders[test_below(seed, 4)];
-    snprintf(c->order, sizeof c->order, order ? "%s" : "random:%llu", order ? order : "", 0ull);
-    if (!order)
+    if (order)
+        snprintf(c->order, sizeof c->order, "%s", order);
+    else
         snprintf(c->order, sizeof c->order, "random:%llu", (unsigned long long)test_below(seed, 1000));
     c->cpu = (sl_cpu_options){.order = c->order, .poison = true};
     c->options.cpu = &c->cpu;
@@ -144,7 +145,10 @@ static void count_graph(const g_spec *s, const setup *c, const job *jobs, counts
     n->second += s->has_second;
     n->skips += skips;
     for (int i = 0; i < JOBS; i++) {
-        uint64_t rows = jobs[i].content.rows[0], m = c->parts[i] ? c->parts[i] : 1;
+        uint64_t rows = jobs[i].content.rows[0], most = c->options.plan.micro_batch_rows;
+        uint64_t m = (rows + most - 1) / most;
+        m = c->parts[i] > m ? c->parts[i] : m;
+        m = m < rows ? m : rows;
         n->few_parts += m < (uint64_t)s->n_stages;
         n->ragged += rows % m != 0;
     }
