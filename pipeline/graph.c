@@ -1,5 +1,5 @@
-/* The editable graph: inputs, weights, outputs, row counts, and its first error. Stages and ops are in graph_stage.c;
- * what makes a whole graph wrong is in validate.c. */
+/* The editable graph: inputs, outputs, row counts, and its first error. Weights are in weight.c, stages and ops in
+ * graph_stage.c; what makes a whole graph wrong is in validate.c. */
 #include "graph.h"
 #include "array.h"
 #include "error.h"
@@ -278,92 +278,6 @@ void sl_graph_output(sl_graph *g, const char *name, sl_value value) {
         status = add_output(g, name, index);
     if (status != SL_OK)
         sli_graph_take_error(g, status);
-}
-
-/* ---- Weights ---- */
-
-static sl_status check_weight(const sl_graph *g, const char *name, const sl_type *type) {
-    if (!name || !*name)
-        return sl_fail(SL_INVALID, "a weight has no name; give it one of at least one character");
-    sl_status status = sli_graph_check_type(g, type, true);
-    return status == SL_OK ? SL_OK : sli_fail_within(status, "weight '%s' ", name);
-}
-
-static sl_status weight_bytes(const sl_type *type, size_t *bytes) {
-    const sl_shape *s = &type->shape;
-    SL_TRY(sl_row_bytes(type->dtype, s->dims[s->rank - 1], bytes));
-    *bytes *= (size_t)sl_shape_rows(s);
-    return SL_OK;
-}
-
-/* Takes the tensor's reference, or the source: on failure they are given back at once. */
-static sl_value add_weight(sl_graph *g, const char *name, const sl_type *type, sl_tensor *tensor,
-                           const sl_source *source) {
-    sli_weight_data *data = NULL;
-    sl_status status = check_weight(g, name, type);
-    if (status == SL_OK && !(data = sl_calloc(1, sizeof *data)))
-        status = SL_OUT_OF_MEMORY;
-    if (status != SL_OK) {
-        sli_graph_take_error(g, status);
-        sl_tensor_release(tensor);
-        if (source && source->release)
-            source->release(source->user);
-        return (sl_value){0};
-    }
-    *data = (sli_weight_data){.references = 1, .dtype = type->dtype, .rank = type->shape.rank, .tensor = tensor};
-    if (source)
-        data->source = *source;
-    memcpy(data->shape, type->shape.dims, sizeof data->shape);
-    data->name = sl_strdup(name);
-    status = data->name ? weight_bytes(type, &data->bytes) : SL_OUT_OF_MEMORY;
-    sli_graph_value v = {.kind = SLI_VALUE_WEIGHT, .type = *type, .stage = -1, .op = -1, .weight = data};
-    int index = -1;
-    if (status == SL_OK)
-        index = sli_graph_add_value(g, &v, name);
-    else
-        sli_graph_take_error(g, status);
-    if (index < 0)
-        sli_weight_data_release(data);
-    return (sl_value){index + 1};
-}
-
-sl_value sl_graph_weight(sl_graph *g, const char *name, sl_tensor *tensor) {
-    if (!sli_graph_is_good(g))
-        return (sl_value){0};
-    if (!tensor) {
-        sl_graph_fail(g, SL_INVALID, "weight '%s' has no tensor (NULL); give one, or use sl_graph_weight_source",
-                      name ? name : "");
-        return (sl_value){0};
-    }
-    sl_type type = {sl_tensor_dtype(tensor), {.rank = sl_tensor_rank(tensor)}};
-    for (int d = 0; d < type.shape.rank; d++)
-        type.shape.dims[d] = sl_tensor_shape(tensor)[d];
-    return add_weight(g, name, &type, sl_tensor_retain(tensor), NULL);
-}
-
-sl_value sl_graph_weight_source(sl_graph *g, const char *name, sl_dtype dtype, int rank, const int64_t *shape,
-                                const sl_source *source) {
-    sl_type type = {dtype, {.rank = rank}};
-    for (int d = 0; d < rank && d < SL_MAX_RANK; d++)
-        type.shape.dims[d] = shape[d];
-    if (sli_graph_is_good(g) && !source)
-        sl_graph_fail(g, SL_INVALID, "weight '%s' has no source (NULL); give one with memory or read",
-                      name ? name : "");
-    if (sli_graph_is_good(g) && !source->memory && !source->read)
-        sl_graph_fail(g, SL_INVALID, "the source of weight '%s' has neither memory nor read; set one of them",
-                      name ? name : "");
-    if (sli_graph_is_good(g))
-        return add_weight(g, name, &type, NULL, source);
-    if (source && source->release)
-        source->release(source->user);
-    return (sl_value){0};
-}
-
-sl_value sl_graph_find_weight(const sl_graph *g, const char *name) {
-    for (int v = 0; name && sli_graph_is_good(g) && v < g->n_values; v++)
-        if (g->values[v].kind == SLI_VALUE_WEIGHT && !strcmp(g->values[v].name, name))
-            return (sl_value){v + 1};
-    return (sl_value){0};
 }
 
 /* ---- Reading ---- */

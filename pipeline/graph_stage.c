@@ -1,4 +1,4 @@
-/* Stages, their ops and states, and what a user asks of the places of values. */
+/* Stages, their states and ops. */
 #include "array.h"
 #include "error.h"
 #include "graph.h"
@@ -18,20 +18,25 @@ sl_stage sl_graph_stage(sl_graph *g, const char *name, const char *device) {
     return sl_graph_stage_on(g, name, parsed);
 }
 
-sl_stage sl_graph_stage_on(sl_graph *g, const char *name, sl_device device) {
-    if (!sli_graph_is_good(g))
-        return (sl_stage){0};
+static sl_status check_stage_name(const sl_graph *g, const char *name) {
     if (!name || !*name)
-        sl_graph_fail(g, SL_INVALID, "a stage has no name; give it one of at least one character");
-    for (int s = 0; sli_graph_is_good(g) && s < g->n_stages; s++)
+        return sl_fail(SL_INVALID, "a stage has no name; give it one of at least one character");
+    for (int s = 0; s < g->n_stages; s++)
         if (!strcmp(g->stages[s].name, name))
-            sl_graph_fail(g, SL_INVALID, "two stages are named '%s'; give each a name of its own", name);
+            return sl_fail(SL_INVALID, "two stages are named '%s'; give each a name of its own", name);
+    return SL_OK;
+}
+
+sl_stage sl_graph_stage_on(sl_graph *g, const char *name, sl_device device) {
+    char *copy = NULL;
     if (!sli_graph_is_good(g))
         return (sl_stage){0};
-    char *copy = sl_strdup(name);
-    if (!copy || !SLI_ROOM(g->stages, g->n_stages)) {
+    sl_status status = check_stage_name(g, name);
+    if (status == SL_OK && (!(copy = sl_strdup(name)) || !SLI_ROOM(g->stages, g->n_stages)))
+        status = SL_OUT_OF_MEMORY;
+    if (status != SL_OK) {
         sl_free(copy);
-        sli_graph_take_error(g, SL_OUT_OF_MEMORY);
+        sli_graph_take_error(g, status);
         return (sl_stage){0};
     }
     g->stages[g->n_stages] = (sli_graph_stage){.name = copy, .device = device};
@@ -230,9 +235,11 @@ void sl_graph_op(sl_graph *g, sl_stage stage, const sl_op *op, const void *attri
                  const sl_value *inputs, int n_states, const sl_state *states, int n_outputs, sl_value *outputs) {
     for (int i = 0; outputs && i < n_outputs; i++)
         outputs[i] = (sl_value){0};
-    if (sli_graph_is_good(g) && !op)
+    if (!op)
         sl_graph_fail(g, SL_INVALID, "sl_graph_op: there is no op (NULL)");
-    int s = sli_graph_is_good(g) ? sli_graph_stage_index(g, stage, op->name ? op->name : "sl_graph_op") : -1;
+    if (!op || !sli_graph_is_good(g))
+        return;
+    int s = sli_graph_stage_index(g, stage, op->name ? op->name : "sl_graph_op");
     if (s < 0)
         return;
     sli_graph_op o = {.op = op, .stage = s, .n_inputs = n_inputs, .n_outputs = n_outputs, .n_states = n_states};
@@ -253,76 +260,4 @@ sl_value sl_graph_op1(sl_graph *g, sl_stage stage, const sl_op *op, const void *
     sl_value output;
     sl_graph_op(g, stage, op, attributes, n_inputs, inputs, n_states, states, 1, &output);
     return output;
-}
-
-/* ---- Places of values ---- */
-
-/* The index of a value that is no weight, and the device of a string; false, and the graph's error, if one is wrong. */
-static bool value_at(sl_graph *g, sl_value value, const char *device, const char *what, int *index, sl_device *parsed) {
-    *index = sli_graph_is_good(g) ? sli_graph_value_index(g, value, what) : -1;
-    if (*index < 0)
-        return false;
-    sl_status status = device ? sl_device_parse(device, parsed) : sl_fail(SL_INVALID, "there is no device (NULL)");
-    if (status != SL_OK)
-        sli_graph_take_error(g, sli_fail_within(status, "%s of '%s': ", what, g->values[*index].name));
-    return status == SL_OK;
-}
-
-sl_value sl_graph_to(sl_graph *g, sl_value value, const char *device) {
-    sl_device parsed;
-    int index;
-    if (!value_at(g, value, device, "sl_graph_to", &index, &parsed))
-        return (sl_value){0};
-    if (!SLI_ROOM(g->asked, g->n_asked)) {
-        sli_graph_take_error(g, SL_OUT_OF_MEMORY);
-        return (sl_value){0};
-    }
-    g->asked[g->n_asked++] = (sli_graph_at){index, parsed, 0};
-    return value;
-}
-
-bool sli_graph_asked(const sl_graph *g, int value, sl_device device) {
-    for (int i = 0; i < g->n_asked; i++)
-        if (g->asked[i].value == value && sl_device_equal(g->asked[i].device, device))
-            return true;
-    return false;
-}
-
-static bool check_depth(sl_graph *g, int index, int depth) {
-    if (depth < 0 || depth > SLI_MAX_DEPTH)
-        sl_graph_fail(g, SL_INVALID, "'%s' is given %d slots; expected 1 to %d, or 0 for the plan's choice",
-                      g->values[index].name, depth, SLI_MAX_DEPTH);
-    else if (g->values[index].kind == SLI_VALUE_WEIGHT)
-        sl_graph_fail(g, SL_INVALID, "'%s' is a weight, which has no slots; expected an input or what an op makes",
-                      g->values[index].name);
-    return sli_graph_is_good(g);
-}
-
-void sl_graph_source_depth(sl_graph *g, sl_value value, int depth) {
-    int index = sli_graph_is_good(g) ? sli_graph_value_index(g, value, "sl_graph_source_depth") : -1;
-    if (index < 0 || !check_depth(g, index, depth))
-        return;
-    if (g->values[index].kind == SLI_VALUE_INPUT)
-        sl_graph_fail(
-            g, SL_INVALID,
-            "'%s' is an input, made on the host without slots; sl_graph_edge_depth sets them where it is read",
-            g->values[index].name);
-    else
-        g->values[index].source_depth = depth;
-}
-
-void sl_graph_edge_depth(sl_graph *g, sl_value value, const char *device, int depth) {
-    sl_device parsed;
-    int index;
-    if (!value_at(g, value, device, "sl_graph_edge_depth", &index, &parsed) || !check_depth(g, index, depth))
-        return;
-    for (int i = 0; i < g->n_depths; i++)
-        if (g->depths[i].value == index && sl_device_equal(g->depths[i].device, parsed)) {
-            g->depths[i].depth = depth;
-            return;
-        }
-    if (SLI_ROOM(g->depths, g->n_depths))
-        g->depths[g->n_depths++] = (sli_graph_at){index, parsed, depth};
-    else
-        sli_graph_take_error(g, SL_OUT_OF_MEMORY);
 }

@@ -127,7 +127,7 @@ static sl_status add_peer_copy(sli_build *b, const sli_graph_value *v, const sli
 /* Piece number `piece`: out of its slot into pinned memory, and from there into its slot. */
 static sl_status add_piece(sli_build *b, const sli_graph_value *v, const sli_plan_edge *e, const sli_extent *extent,
                            int piece, size_t bytes) {
-    char from[SL_DEVICE_TEXT], to[SL_DEVICE_TEXT], part[32] = "";
+    char from[SL_DEVICE_TEXT], to[SL_DEVICE_TEXT], part[48] = "";
     sli_extent cut = *extent, pinned = {.rows = SLI_ROWS_FIXED, .bytes = bytes, .limit = bytes};
     cut.offset = (size_t)piece * bytes;
     cut.limit = bytes;

@@ -150,7 +150,7 @@ static int64_t common_divisor(int64_t a, int64_t c) {
         a = c;
         c = rest;
     }
-    return a;
+    return a > 0 ? a : 1;
 }
 
 /* After as many micro-batches a payload touches the same slots again; capped at one more than allowed. */

@@ -15,6 +15,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+static inline void *zeroed(int64_t n, size_t bytes) {
+    ck_assert(n >= 0 && n < INT32_MAX);
+    void *memory = calloc((size_t)n + 1, bytes);
+    ck_assert_ptr_nonnull(memory);
+    return memory;
+}
+
 /* ---- Ops ---- */
 
 /* The type of the first input, whatever else is read. */
@@ -106,10 +113,10 @@ static inline void replay_action(const sl_plan *p, const sli_plan_action *a, int
 static inline uint64_t replay_with_credits(const sl_plan *p, int64_t m, duration_fn duration, const void *user,
                                            int64_t credits) {
     int64_t steps = m + p->max_lag;
-    virtual_lane *lanes = calloc((size_t)(unsigned)p->n_lanes, sizeof *lanes);
-    uint64_t *ends = calloc((size_t)steps, sizeof *ends), end = 0;
+    virtual_lane *lanes = zeroed(p->n_lanes, sizeof *lanes);
+    uint64_t *ends = zeroed(steps, sizeof *ends), end = 0;
     for (int l = 0; l < p->n_lanes; l++)
-        lanes[l].times = calloc((size_t)(steps * p->lanes[l].rate) + 1, sizeof(uint64_t));
+        lanes[l].times = zeroed(steps * p->lanes[l].rate + 1, sizeof(uint64_t));
     for (int64_t step = 0; step < steps; step++) {
         uint64_t enqueued = credits && step >= credits ? ends[step - credits] : 0;
         for (int l = 0; l < p->n_lanes; l++)
@@ -239,20 +246,20 @@ static inline void judge_action(judge *j, const sli_plan_action *a, int64_t step
 }
 
 static inline verdict judge_plan(const sl_plan *p, int64_t steps) {
-    size_t n = (size_t)p->n_lanes;
+    int n = p->n_lanes;
     judge j = {.p = p, .steps = steps};
-    j.clocks = calloc(n * n, sizeof *j.clocks);
-    j.recorded = calloc(n, sizeof *j.recorded);
-    j.slots = calloc((size_t)p->n_buffers, sizeof *j.slots);
-    j.ended = calloc((size_t)p->n_payloads * (size_t)steps, sizeof *j.ended);
-    for (size_t l = 0; l < n; l++)
-        j.recorded[l] = calloc(((size_t)steps * p->lanes[l].rate + 1) * n, sizeof **j.recorded);
+    j.clocks = zeroed(n * n, sizeof *j.clocks);
+    j.recorded = zeroed(n, sizeof *j.recorded);
+    j.slots = zeroed(p->n_buffers, sizeof *j.slots);
+    j.ended = zeroed(p->n_payloads * steps, sizeof *j.ended);
+    for (int l = 0; l < n; l++)
+        j.recorded[l] = zeroed((steps * p->lanes[l].rate + 1) * n, sizeof **j.recorded);
     for (int i = 0; i < p->n_buffers; i++)
-        j.slots[i] = calloc((size_t)p->buffers[i].depth, sizeof **j.slots);
+        j.slots[i] = zeroed(p->buffers[i].depth, sizeof **j.slots);
     for (int64_t step = 0; step < steps; step++)
         for (size_t i = 0; i < p->n_program; i++)
             judge_action(&j, &p->program[i], step);
-    for (size_t l = 0; l < n; l++)
+    for (int l = 0; l < n; l++)
         free(j.recorded[l]);
     for (int i = 0; i < p->n_buffers; i++) {
         for (int k = 0; k < p->buffers[i].depth; k++)

@@ -103,7 +103,7 @@ START_TEST(stages_of_a_device_share_activations_and_scratch) {
     sl_graph *g = sl_graph_create();
     sl_value x = sl_graph_input(g, "x", SL_F32, SL_ROWS, 16), h = x;
     for (int j = 0; j < 3; j++) {
-        char name[8];
+        char name[16];
         snprintf(name, sizeof name, "s%d", j);
         sl_stage s = sl_graph_stage_on(g, name, sim0);
         for (int i = 0; i < 2 + j; i++)
