@@ -149,7 +149,9 @@ static sli_operand bind_operand(const sli_binding *bound, const sli_plan_operand
         return o;
     const sli_buffer *buffer = &plan->buffers[from->buffer];
     char *base = buffer->device == SLI_HOST ? bound->pinned : bound->blocks[buffer->device][SL_MEMORY_SLOTS];
-    o.at = base + buffer->offset + (size_t)sli_operand_slot(plan, from, micro_batch) * buffer->slot_bytes;
+    o.buffer = buffer->name;
+    o.slot = sli_operand_slot(plan, from, micro_batch);
+    o.at = base + buffer->offset + (size_t)o.slot * buffer->slot_bytes;
     o.device = index_of(plan, buffer->device);
     o.slot_bytes = buffer->slot_bytes;
     return o;
