@@ -179,6 +179,8 @@ static bool touch_operands(san *s, const sli_action *a, sli_san_access *access) 
         size_t bytes = a->kind == SLI_COPY ? sli_copy_bytes(a->work, a->batch) : sli_extent_bytes(&o->extent, a->batch);
         access->operand = i;
         access->writes = i >= a->work->n_reads;
+        if (!o->at && bytes && !a->batch->io[o->io])
+            continue; /* a simulated job without memory */
         if (bytes && !touch(s, o->at ? &s->slots : &s->io, sli_operand_at(o, a->batch), bytes, access))
             return false;
     }
