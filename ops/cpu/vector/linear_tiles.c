@@ -5,12 +5,17 @@
 #include "cpu/simd.h"
 #include "cpu/simd_sum4.h"
 
-#if defined(__clang__)
+/* Plain C is the oracle: left as loops and calls, or one file takes minutes to compile. */
+#if !defined(__AVX2__)
+#define UNROLL
+#define INLINE static inline
+#elif defined(__clang__)
 #define UNROLL _Pragma("clang loop unroll(full)")
+#define INLINE static inline __attribute__((always_inline))
 #else
 #define UNROLL _Pragma("GCC unroll 32")
-#endif
 #define INLINE static inline __attribute__((always_inline))
+#endif
 
 #if defined(__AVX512F__)
 #include "cpu/linear_avx512.h"
