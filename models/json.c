@@ -5,9 +5,9 @@
 
 static sl_status parse_error(const char *what, const json_error_t *error) {
     sli_shown text = sli_show(error->text);
-    switch (json_error_code(error)) {
-    case json_error_out_of_memory:
+    if (!*error->text || json_error_code(error) == json_error_out_of_memory)
         return sl_fail(SL_OUT_OF_MEMORY, "%s: out of host memory while its JSON was read", what);
+    switch (json_error_code(error)) {
     case json_error_duplicate_key:
         return sl_fail(SL_BAD_FILE, "%s: a key occurs twice in one object: %s (byte %d)", what, text.text,
                        error->position);
