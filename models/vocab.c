@@ -8,14 +8,18 @@
 #include <sys/stat.h>
 
 static sl_status grow_ids(sl_vocab *vocab, int n) {
-    if (n <= vocab->n)
-        return SL_OK;
-    sli_piece *pieces = sl_realloc(vocab->pieces, (size_t)n * sizeof *pieces);
-    if (!pieces)
-        return SL_OUT_OF_MEMORY;
-    memset(pieces + vocab->n, 0, (size_t)(n - vocab->n) * sizeof *pieces);
-    vocab->pieces = pieces;
-    vocab->n = n;
+    if (n > vocab->capacity) {
+        int capacity = n + n / 2 + 256;
+        sli_piece *pieces = sl_realloc(vocab->pieces, (size_t)capacity * sizeof *pieces);
+        if (!pieces)
+            return SL_OUT_OF_MEMORY;
+        vocab->pieces = pieces;
+        vocab->capacity = capacity;
+    }
+    if (n > vocab->n) {
+        memset(vocab->pieces + vocab->n, 0, (size_t)(n - vocab->n) * sizeof *vocab->pieces);
+        vocab->n = n;
+    }
     return SL_OK;
 }
 

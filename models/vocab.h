@@ -14,8 +14,8 @@ typedef struct sli_piece {
 } sli_piece;
 
 struct sl_vocab {
-    int n;
-    sli_piece *pieces; /* [n] */
+    int n, capacity;
+    sli_piece *pieces; /* [capacity], n of them in use */
     char *text;
     size_t text_bytes, text_capacity;
     uint32_t strip; /* so many leading spaces are left out at the begin of a text, and after a special id */
