@@ -6,6 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#if defined __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#endif
 
 static const sl_device cpu0 = {SL_CPU, 0}, cpu1 = {SL_CPU, 1}, sim0 = {SL_SIM, 0};
 
@@ -101,6 +104,21 @@ START_TEST(a_freed_block_serves_the_next_of_its_size) {
     ck_assert_uint_eq(f.by_category[SL_MEMORY_WEIGHTS], 4096);
     sli_memory_release(cpu0, a, 4096, SL_MEMORY_WEIGHTS);
     sli_memory_release(cpu0, b, 4095, SL_MEMORY_STATE);
+}
+END_TEST
+
+START_TEST(the_address_sanitizer_sees_who_reads_a_freed_block) {
+#if defined __SANITIZE_ADDRESS__
+    char *a = take(cpu0, 4096, SL_MEMORY_SLOTS);
+    ck_assert(!__asan_address_is_poisoned(a) && !__asan_address_is_poisoned(a + 4095));
+    sli_memory_release(cpu0, a, 4096, SL_MEMORY_SLOTS);
+    ck_assert(__asan_address_is_poisoned(a) && __asan_address_is_poisoned(a + 4095));
+    ck_assert_ptr_eq(take(cpu0, 4096, SL_MEMORY_SLOTS), a);
+    ck_assert(!__asan_address_is_poisoned(a) && !__asan_address_is_poisoned(a + 4095));
+    sli_memory_release(cpu0, a, 4096, SL_MEMORY_SLOTS);
+#else
+    SKIP("this build has no address sanitizer");
+#endif
 }
 END_TEST
 
@@ -416,6 +434,7 @@ int main(void) {
         TEST(the_peak_starts_again_from_what_is_in_use),
         TEST(trim_gives_back_what_is_kept_and_nothing_else),
         TEST(a_freed_block_serves_the_next_of_its_size),
+        TEST(the_address_sanitizer_sees_who_reads_a_freed_block),
         TEST(what_is_kept_never_costs_more_than_the_peak_did),
         TEST(no_more_than_32_blocks_are_kept),
         TEST(blocks_are_aligned_and_no_bytes_are_a_block_too),
