@@ -8,6 +8,13 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
+/* Time limits are for a machine of its own at full speed; sanitizers are slower. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SLOWER 4
+#else
+#define SLOWER 1
+#endif
+
 static volatile unsigned *n_skipped; /* shared with the children */
 
 void test_skip(const char *format, ...) {
@@ -31,7 +38,7 @@ int test_main(const char *suite, const test_case *cases, size_t n) {
         if (only && !strstr(cases[i].name, only))
             continue;
         TCase *c = tcase_create(cases[i].name);
-        tcase_set_timeout(c, cases[i].timeout_s > 0 ? cases[i].timeout_s : 60);
+        tcase_set_timeout(c, (cases[i].timeout_s > 0 ? cases[i].timeout_s : 60) * SLOWER);
         tcase_add_test(c, cases[i].test);
         suite_add_tcase(s, c);
     }
