@@ -9,7 +9,10 @@ static inline sli_vf sli_load_at(const float *x, size_t i, size_t n) {
     return n - i >= SLI_LANES ? sli_vf_load(x + i) : sli_vf_load_part(x + i, n - i);
 }
 
+/* A NaN is stored as the one quiet NaN: which of two an operation passes on is up to the order of its operands, and
+ * that is up to the compiler. */
 static inline void sli_store_at(float *y, size_t i, size_t n, sli_vf v) {
+    v = sli_vf_nan_if_nan(v, v);
     if (n - i >= SLI_LANES)
         sli_vf_store(y + i, v);
     else

@@ -157,6 +157,16 @@ static inline float op_random(uint64_t *state) {
     return sum;
 }
 
+/* The same, and now and then a number that is none, or is at an end of the range. */
+static inline float op_odd(uint64_t *state) {
+    static const uint32_t bits[] = {0x7fc12345, 0xffc00001, 0xff800000, 0x7f800000, 0x80000000,
+                                    0,          1,          0x80000001, 0x7f7fffff, 0xff7fffff};
+    float f = op_random(state);
+    if (!test_below(state, 20))
+        memcpy(&f, &bits[test_below(state, sizeof bits / sizeof *bits)], sizeof f);
+    return f;
+}
+
 static inline float *op_randoms(op_call *c, uint64_t *state, int64_t n) {
     float *x = op_memory(c, (size_t)n * sizeof *x);
     for (int64_t i = 0; i < n; i++)

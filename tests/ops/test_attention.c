@@ -187,7 +187,10 @@ START_TEST(every_instruction_set_gives_the_same_bits) {
         int stride = dim + (int)test_below(&seed, 20), keys = n + (int)test_below(&seed, 300);
         sli_attention_tile t = {.stride = (size_t)stride, .head_dim = (size_t)dim, .scale = 0.2f, .n_queries = n};
         t.keys = op_randoms(&owner, &seed, (int64_t)keys * stride);
-        t.values = op_randoms(&owner, &seed, (int64_t)keys * stride);
+        float *values = op_randoms(&owner, &seed, (int64_t)keys * stride);
+        if (round % 4 == 0)
+            values[test_below(&seed, (uint64_t)(keys * stride))] = op_odd(&seed);
+        t.values = values;
         const float *q = op_randoms(&owner, &seed, (int64_t)n * dim);
         float *y = op_memory(&owner, (size_t)(n * dim) * sizeof *y);
         float *first = op_memory(&owner, (size_t)(n * dim) * sizeof *y);

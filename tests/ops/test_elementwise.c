@@ -59,13 +59,12 @@ START_TEST(nan_and_infinity_go_through) {
 END_TEST
 
 /* Each element on its own, at the start of an array, against all in one array, in every instruction set. */
-START_TEST(an_element_has_the_same_bits_wherever_it_stands) {
+static void check_places(uint64_t seed) {
     enum { N = 67 };
-    uint64_t seed = test_seed();
     float a[N], b[N], all[N], first[N], one;
     for (int i = 0; i < N; i++) {
-        a[i] = 3 * op_random(&seed);
-        b[i] = op_random(&seed);
+        a[i] = op_odd(&seed);
+        b[i] = op_odd(&seed);
     }
     for (int f = 0; f < 8; f++)
         FOR_EACH_ISA(isa) {
@@ -88,6 +87,37 @@ START_TEST(an_element_has_the_same_bits_wherever_it_stands) {
                 memcpy(first, all, sizeof all);
             ck_assert_mem_eq(first, all, sizeof all);
         }
+}
+
+START_TEST(an_element_has_the_same_bits_wherever_it_stands) {
+    uint64_t seed = test_seed();
+    for (int i = 0; i < test_cases(200); i++)
+        check_places(test_random(&seed));
+}
+END_TEST
+
+START_TEST(turned_pairs_have_the_same_bits_in_every_instruction_set) {
+    uint64_t seed = test_seed();
+    for (int round = 0; round < test_cases(400); round++) {
+        enum { MOST = 70 };
+        size_t n = 1 + test_below(&seed, MOST);
+        float x[2 * MOST], c[MOST], s[MOST], y[2][2 * MOST], first[2][2 * MOST];
+        for (size_t i = 0; i < 2 * n; i++)
+            x[i] = op_odd(&seed);
+        for (size_t i = 0; i < n; i++) {
+            c[i] = op_random(&seed);
+            s[i] = op_random(&seed);
+        }
+        FOR_EACH_ISA(isa) {
+            sli_elementwise_for(isa)->turn_halves(x, c, s, y[0], n);
+            sli_elementwise_for(isa)->turn_interleaved(x, c, s, y[1], n);
+            for (int f = 0; f < 2; f++) {
+                if (isa == SL_ISA_PLAIN)
+                    memcpy(first[f], y[f], 2 * n * sizeof(float));
+                ck_assert_mem_eq(first[f], y[f], 2 * n * sizeof(float));
+            }
+        }
+    }
 }
 END_TEST
 
@@ -156,6 +186,7 @@ int main(void) {
                                TEST(activations_are_numpys),
                                TEST(nan_and_infinity_go_through),
                                TEST(an_element_has_the_same_bits_wherever_it_stands),
+                               TEST(turned_pairs_have_the_same_bits_in_every_instruction_set),
                                TEST(many_threads_write_the_same_bits),
                                TEST(no_rows_are_no_work),
                                TEST(a_shape_that_does_not_fit_is_refused_by_name),

@@ -3,6 +3,7 @@
 #include "cpu/simd_at.h"
 #include "cpu/vector_kernels.h"
 #include "cpu/vmath.h"
+#include <math.h>
 
 #define UNARY(name, expression)                                                                                        \
     static void name##_array(const float *px, float *y, size_t n) {                                                    \
@@ -46,24 +47,29 @@ BINARY(add, sli_vf_add(a, b))
 BINARY(mul, sli_vf_mul(a, b))
 BINARY(silu_gated, sli_vf_mul(sigmoid_times(a), b))
 
+/* As sli_store_at does it. */
+static inline float one_nan(float x) {
+    return x == x ? x : NAN;
+}
+
 static void scale_array(const float *x, float factor, float *y, size_t n) {
     for (size_t i = 0; i < n; i++)
-        y[i] = factor * x[i];
+        y[i] = one_nan(factor * x[i]);
 }
 
 static void turn_halves(const float *x, const float *cosines, const float *sines, float *y, size_t n) {
     for (size_t i = 0; i < n; i++) {
         float a = x[i], b = x[i + n];
-        y[i] = a * cosines[i] - b * sines[i];
-        y[i + n] = b * cosines[i] + a * sines[i];
+        y[i] = one_nan(a * cosines[i] - b * sines[i]);
+        y[i + n] = one_nan(b * cosines[i] + a * sines[i]);
     }
 }
 
 static void turn_interleaved(const float *x, const float *cosines, const float *sines, float *y, size_t n) {
     for (size_t i = 0; i < n; i++) {
         float a = x[2 * i], b = x[2 * i + 1];
-        y[2 * i] = a * cosines[i] - b * sines[i];
-        y[2 * i + 1] = b * cosines[i] + a * sines[i];
+        y[2 * i] = one_nan(a * cosines[i] - b * sines[i]);
+        y[2 * i + 1] = one_nan(b * cosines[i] + a * sines[i]);
     }
 }
 
