@@ -26,7 +26,8 @@ SL_API sl_value sl_position_embedding(sl_graph *g, sl_stage s, sl_value x, sl_va
  * micro-batch's rows fails the job. */
 SL_API sl_value sl_gather(sl_graph *g, sl_stage s, sl_value x, sl_value index);
 
-/* Element by element. Both have the same type, or b is a weight of one row [columns], which is used for each row. */
+/* Element by element. Both have the same type, or b is a weight of one row [columns] in f32, f16 or bf16, which is used
+ * for each row. */
 SL_API sl_value sl_add(sl_graph *g, sl_stage s, sl_value a, sl_value b);
 SL_API sl_value sl_mul(sl_graph *g, sl_stage s, sl_value a, sl_value b);
 SL_API sl_value sl_scale(sl_graph *g, sl_stage s, sl_value x, float factor);
@@ -39,7 +40,8 @@ SL_API sl_value sl_silu_gated(sl_graph *g, sl_stage s, sl_value gate, sl_value u
 
 SL_API sl_value sl_softmax(sl_graph *g, sl_stage s, sl_value x); /* of each row */
 
-/* (x - mean) / sqrt(variance + eps) * weight + bias of each row; weight and bias are [columns]; bias may be SL_NONE. */
+/* (x - mean) / sqrt(variance + eps) * weight + bias of each row; weight and bias are weights [columns] in f32, f16 or
+ * bf16; bias may be SL_NONE. */
 SL_API sl_value sl_layer_norm(sl_graph *g, sl_stage s, sl_value x, sl_value weight, sl_value bias, float eps);
 
 /* x / sqrt(mean(x^2) + eps) * weight of each row (Zhang and Sennrich 2019). */
@@ -57,14 +59,16 @@ typedef struct sl_rotary_options {
     int head_dim;   /* even */
     int rotary_dim; /* the leading elements of a head that are turned; 0: all */
     sl_rotary_pairs pairs;
-    double base;       /* 10000 */
+    double base;       /* 0: 10000 */
     int max_positions; /* the longest sequence: the size of the table, which is computed in f64 */
     sl_rotary_scaling scaling;
     double factor, low_freq_factor, high_freq_factor; /* llama3 */
     int original_max_positions;                       /* llama3 */
 } sl_rotary_options;
 
-/* Turns each head of row r by the angles of the row's position, which comes from the micro-batch's segments. */
+/* Turns each head of row r by the angles of the row's position, which comes from the micro-batch's segments. The cosines
+ * and sines are a weight that this makes; ops with the same angles share it. A position that is not in 0 ..
+ * max_positions-1 fails the job. */
 SL_API sl_value sl_rotary(sl_graph *g, sl_stage s, sl_value x, const sl_rotary_options *options);
 
 typedef struct sl_attention_options {
@@ -76,11 +80,12 @@ typedef struct sl_attention_options {
 /* Causal attention with grouped KV heads. q [rows, n_heads * head_dim], k and v [rows, n_kv_heads * head_dim]. First k
  * and v of the micro-batch are written to the caches (f32, [places, longest, n_kv_heads * head_dim]) at the places and
  * positions of its segments; then each row attends to its own sequence up to itself. Keys are cut at fixed positions,
- * and the parts are combined in one order. */
+ * and the parts are combined in one order. A place or a position outside of the caches fails the job. */
 SL_API sl_value sl_attention(sl_graph *g, sl_stage s, sl_value q, sl_value k, sl_value v, sl_state k_cache,
                              sl_state v_cache, const sl_attention_options *options);
 
-/* The index of each row's largest element, the lowest of equals; [rows, 1] i32. */
+/* The index of each row's largest element, the lowest of equals; [rows, 1] i32. NaN is never it, unless all are: then
+ * 0. */
 SL_API sl_value sl_argmax(sl_graph *g, sl_stage s, sl_value x);
 
 /* Columns of sl_sample's parameters. */
@@ -94,13 +99,15 @@ enum {
 };
 enum {
     SL_SAMPLE_TEMPERATURE, /* f32 columns: 0: argmax */
-    SL_SAMPLE_TOP_P,       /* 1: all */
+    SL_SAMPLE_TOP_P,       /* 0 or 1: all */
     SL_SAMPLE_FLOATS
 };
 
-/* Draws an id a row from softmax(logits / temperature), cut to the top_k most likely and then to the fewest whose sum
- * reaches top_p. The number drawn is a function of (seed, sequence, position) alone (Philox4x32-10, Salmon et al.
- * 2011). logits [rows, n], ints [rows, SL_SAMPLE_INTS] i32, floats [rows, SL_SAMPLE_FLOATS] f32; [rows, 1] i32. */
+/* Draws an id a row from softmax(logits / temperature), cut to the top_k most likely (of equals the lower ids) and then
+ * to the fewest of these whose share of their sum reaches top_p. The number drawn is a function of (seed, sequence,
+ * position) alone (Philox4x32-10, Salmon et al. 2011); ids are laid out in the order of falling logits, and the one that
+ * the number falls on is taken. A row whose largest logit is not finite, and parameters out of range, fail the job.
+ * logits [rows, n], ints [rows, SL_SAMPLE_INTS] i32, floats [rows, SL_SAMPLE_FLOATS] f32; [rows, 1] i32. */
 SL_API sl_value sl_sample(sl_graph *g, sl_stage s, sl_value logits, sl_value ints, sl_value floats);
 
 SL_END_C
