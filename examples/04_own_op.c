@@ -48,25 +48,22 @@ static sl_status clip_cpu(sl_lane *lane, const sl_call *call) {
     return SL_OK;
 }
 
-/* Adds each row to the sum of its sequence, which lies in the state at the sequence's place. The segments say which
- * rows continue which sequence; a sequence begins at position 0. */
+/* y[r] = the sum of its sequence's rows up to r. The state holds each sum at its position, so that the next micro-batch
+ * can go on from the last one, or, after a cancel, from an earlier one. Segments say which rows continue which
+ * sequence, and where; the pipeline has checked them against the state. */
 static sl_status running_sum_cpu(sl_lane *lane, const sl_call *call) {
     const sl_descriptor *d = call->descriptor;
-    int64_t columns = sl_shape_columns(&call->inputs[0].shape);
+    const sl_state_view *state = &call->states[0];
     (void)lane;
-    for (uint32_t i = 0; i < d->n_segments; i++) {
-        const sl_segment *s = &d->segments[i];
-        if (s->place < 0 || s->place >= call->states[0].n_places)
-            return sl_fail(SL_INVALID, "place %d is not in 0 to %lld", s->place,
-                           (long long)call->states[0].n_places - 1);
-        float *sums = (float *)call->states[0].data + s->place * columns;
-        const float *x = (const float *)call->inputs[0].data + s->first_row * columns;
-        float *y = (float *)call->outputs[0].data + s->first_row * columns;
-        for (int64_t c = 0; c < columns && s->position == 0; c++)
-            sums[c] = 0;
-        for (int64_t k = 0; k < s->n_rows * columns; k++)
-            y[k] = sums[k % columns] += x[k];
-    }
+    for (const sl_segment *s = d->segments; s < d->segments + d->n_segments; s++)
+        for (int32_t k = 0; k < s->n_rows; k++) {
+            int64_t at = s->place * state->n_rows + s->position + k; /* row of the state */
+            const float *x = (const float *)call->inputs[0].data + (s->first_row + k) * state->columns;
+            float *y = (float *)call->outputs[0].data + (s->first_row + k) * state->columns;
+            float *sums = (float *)state->data + at * state->columns;
+            for (int64_t c = 0; c < state->columns; c++)
+                y[c] = sums[c] = x[c] + (s->position + k > 0 ? sums[c - state->columns] : 0);
+        }
     return SL_OK;
 }
 
@@ -79,7 +76,7 @@ static sl_graph *build(sl_dtype dtype) {
     sl_graph *g = sl_graph_create();
     sl_value x = sl_graph_input(g, "x", dtype, SL_ROWS, COLUMNS);
     sl_stage front = sl_graph_stage(g, "front", "cpu:0"), back = sl_graph_stage(g, "back", "cpu:1");
-    sl_state sums = sl_graph_state(g, back, "sums", SL_F32, 1, 1, COLUMNS);
+    sl_state sums = sl_graph_state(g, back, "sums", SL_F32, 1, 16, COLUMNS);
     sl_value h = sl_graph_op1(g, front, &clip, &(clip_attributes){-1, 2}, 1, &x, 0, NULL);
     sl_graph_output(g, "y", sl_graph_op1(g, back, &running_sum, NULL, 1, &h, 1, &sums));
     return g;
