@@ -96,7 +96,7 @@ static void chances(const float *logits, int n, const params *p, double *chance)
 /* Chi-square of the counts of many draws. Its mean is the degrees of freedom f, its deviation sqrt(2 f); the seeds are
  * fixed, so this either always passes or never. */
 static void check_frequencies(const params *p, uint64_t state) {
-    enum { N = 12, DRAWS = 20000 };
+    enum { N = 12, DRAWS = 5000 };
     float logits[N];
     double chance[N], chi = 0;
     int counts[N] = {0}, degrees = -1;
