@@ -69,8 +69,8 @@ static inline void op_done(op_call *c) {
 
 /* Memory of exactly this size, so that ASan sees what is beyond; full of NaN. */
 static inline void *op_memory(op_call *c, size_t bytes) {
-    void *memory = aligned_alloc(64, (bytes + 63) / 64 * 64 + 64);
-    ck_assert_ptr_nonnull(memory);
+    void *memory;
+    ck_assert_int_eq(posix_memalign(&memory, 64, bytes ? bytes : 1), 0);
     memset(memory, 0xff, bytes);
     ck_assert_int_lt(c->n_owned, 32);
     return c->owned[c->n_owned++] = memory;

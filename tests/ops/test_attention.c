@@ -239,6 +239,33 @@ START_TEST(nan_in_a_later_row_does_not_reach_an_earlier_one) {
 }
 END_TEST
 
+/* Weights sum to 1 whatever the scores, also where they are all far below 0, and where a part has few keys. */
+START_TEST(equal_values_come_back) {
+    enum { DIM = 3, MOST = 150 };
+    for (int keys = 1; keys <= MOST; keys++) {
+        float k[MOST * DIM], v[MOST * DIM], y[DIM];
+        const float q[DIM] = {-300, 0, 0};
+        for (int i = 0; i < keys * DIM; i++) {
+            k[i] = 1 + 0.001f * (float)i;
+            v[i] = 7;
+        }
+        FOR_EACH_ISA(isa) {
+            sli_attention_for(isa)->attend(&(sli_attention_tile){.keys = k,
+                                                                 .values = v,
+                                                                 .stride = DIM,
+                                                                 .head_dim = DIM,
+                                                                 .scale = 1,
+                                                                 .n_queries = 1,
+                                                                 .q = {q},
+                                                                 .y = {y},
+                                                                 .n_keys = {keys}});
+            for (int d = 0; d < DIM; d++)
+                ck_assert_float_eq_tol(y[d], 7, 7e-6f);
+        }
+    }
+}
+END_TEST
+
 /* ---- What is refused ---- */
 
 static void refuses_segment(sl_segment segment, const char *words) {
@@ -328,6 +355,7 @@ int main(void) {
                                TEST(chunks_company_places_and_threads_change_no_bit),
                                TEST(every_instruction_set_gives_the_same_bits),
                                TEST(nan_in_a_later_row_does_not_reach_an_earlier_one),
+                               TEST(equal_values_come_back),
                                TEST(a_sequence_outside_of_its_cache_is_refused),
                                TEST(shapes_and_options_that_do_not_fit_are_refused),
                                TEST(a_state_that_does_not_fit_is_the_graphs_error),

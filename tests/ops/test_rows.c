@@ -142,6 +142,11 @@ START_TEST(argmax_passes_over_nan) {
     ck_assert_int_eq(argmax((float[]){NAN, -3, NAN, -2, NAN}, 5), 3);
     ck_assert_int_eq(argmax((float[]){NAN, NAN}, 2), 0);
     ck_assert_int_eq(argmax((float[]){NAN, -INFINITY}, 2), 1);
+    float wide[50] = {0};
+    wide[3] = 5; /* the same lane of a vector of 16 */
+    wide[19] = NAN;
+    wide[35] = 4;
+    ck_assert_int_eq(argmax(wide, 50), 3);
 }
 END_TEST
 
