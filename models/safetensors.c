@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_HEADER = 100000000, LENGTH_BYTES = 8 };
+enum { MAX_HEADER = 100000000, LENGTH_BYTES = 8, MAX_DEPTH = 127 };
 
 typedef struct type_row {
     const char *name;
@@ -199,16 +199,25 @@ static sl_status check_coverage(const reader *r) {
     return SL_OK;
 }
 
-/* The JSON library reads -0 as 0: the one number that the format forbids and that its result does not show. */
-static sl_status refuse_minus_zero(const char *file, const char *text, size_t n) {
+/* What the JSON library lets pass and the format does not: -0, which it reads as 0, and nesting deeper than the
+ * reference reader goes. */
+static sl_status scan_header(const char *file, const char *text, size_t n) {
     bool in_string = false;
-    for (size_t i = 0; i + 1 < n; i++) {
+    int depth = 0;
+    for (size_t i = 0; i < n; i++) {
+        char next = i + 1 < n ? text[i + 1] : ' ', after = i + 2 < n ? text[i + 2] : ' ';
         if (in_string && text[i] == '\\')
             i++;
         else if (text[i] == '"')
             in_string = !in_string;
-        else if (!in_string && text[i] == '-' && text[i + 1] == '0' && (i + 2 == n || !strchr(".eE", text[i + 2])))
+        else if (in_string)
+            continue;
+        else if (text[i] == '-' && next == '0' && after != '.' && after != 'e' && after != 'E')
             return sl_fail(SL_BAD_FILE, "%s: header: -0 is no plain integer (byte %zu)", file, i);
+        else if ((text[i] == '{' || text[i] == '[') && ++depth > MAX_DEPTH)
+            return sl_fail(SL_BAD_FILE, "%s: header: nested deeper than %d (byte %zu)", file, MAX_DEPTH, i);
+        else if (text[i] == '}' || text[i] == ']')
+            depth--;
     }
     return SL_OK;
 }
@@ -258,11 +267,10 @@ sl_status sli_safetensors_parse(const char *file, const void *bytes, size_t n, s
     json_t *root;
     char what[1024];
     snprintf(what, sizeof what, "%.1000s: header", file);
+    SL_TRY(scan_header(file, header, header_bytes));
     SL_TRY(sli_json_parse(what, header, header_bytes, &root));
     reader r = {file, (const unsigned char *)header + header_bytes, n - LENGTH_BYTES - header_bytes, result};
-    sl_status status = refuse_minus_zero(file, header, header_bytes);
-    if (status == SL_OK)
-        status = read_header(&r, root);
+    sl_status status = read_header(&r, root);
     json_decref(root);
     if (status != SL_OK)
         sli_safetensors_free(result);

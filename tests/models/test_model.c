@@ -4,6 +4,7 @@
 #include "support.h"
 #include <sluice/model.h>
 #include <sluice/ops.h>
+#include <sluice/plan.h>
 
 static const sl_synth_options shape = {"llama", 5, 32, 48, 4, 2, 64, 40, SL_F32, 1};
 
@@ -135,6 +136,37 @@ START_TEST(a_model_stays_while_it_is_held) {
     ck_assert_int_eq(sl_graph_status(graph), SL_OK);
     sl_graph_destroy(graph);
     sl_model_release(NULL);
+    folder_remove(&f);
+}
+END_TEST
+
+/* What a device holds for a layer: all matrices and norms of the shape above, in f32. */
+enum { EMBD = 32, KV = 16, FF = 48, LAYER = 4 * (2 * EMBD + 2 * EMBD * EMBD + 2 * KV * EMBD + 3 * FF * EMBD) };
+
+static uint64_t weight_bytes(const sl_plan *plan, int i) {
+    sl_device device;
+    sl_memory_figures figures;
+    ck_assert_int_eq(sl_plan_memory(plan, i, &device, &figures), SL_OK);
+    return figures.by_category[SL_MEMORY_WEIGHTS];
+}
+
+START_TEST(a_device_holds_its_own_layers_alone) {
+    static const int layers[] = {2, 2, 1};
+    enum { EMBEDDING = 4 * 64 * EMBD, NORM = 4 * EMBD, SLACK = 4096 /* alignment, and rotary's table: 40 rows of 8 */ };
+    folder f = make_model();
+    sl_model *model = open_model(f.path);
+    sl_graph *graph = graph_of(model, "00112", false);
+    sl_plan *plan;
+    ck_assert_msg(sl_plan_create(graph, NULL, &plan) == SL_OK, "%s", sl_last_error());
+    ck_assert_int_eq(sl_plan_n_devices(plan), 3);
+    for (int i = 0; i < 3; i++) {
+        uint64_t own = (uint64_t)layers[i] * LAYER + (i != 1 ? EMBEDDING : 0) + (i == 2 ? NORM : 0);
+        ck_assert_uint_ge(weight_bytes(plan, i), own);
+        ck_assert_uint_le(weight_bytes(plan, i), own + SLACK);
+    }
+    sl_plan_destroy(plan);
+    sl_graph_destroy(graph);
+    sl_model_release(model);
     folder_remove(&f);
 }
 END_TEST
@@ -311,6 +343,7 @@ int main(void) {
         TEST(inputs_and_outputs_come_in_the_promised_order),
         TEST(options_that_make_no_sense_are_the_graphs_error),
         TEST(a_model_stays_while_it_is_held),
+        TEST(a_device_holds_its_own_layers_alone),
         TEST(a_missing_or_misshapen_tensor_is_named_when_the_model_is_opened),
         TEST(what_the_config_promises_the_checkpoint_must_hold),
         TEST(other_names_of_a_llama_are_known),
