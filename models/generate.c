@@ -388,8 +388,10 @@ static void hand_in(sl_sequence *s, request *r) {
     sl_pipeline_poke(g->pipeline);
 }
 
+/* Checks, and makes the request; *out is NULL unless it returns SL_OK. */
 static sl_status prepare(sl_sequence *s, const int *ids, int n, const sl_generate_params *params, request **out) {
     static const sl_generate_params none;
+    *out = NULL;
     params = params ? params : &none;
     if (atomic_load(&s->generator->closed))
         return sl_fail(SL_CANCELLED, "the generator of this sequence is closed");
@@ -402,14 +404,14 @@ static sl_status prepare(sl_sequence *s, const int *ids, int n, const sl_generat
 sl_status sl_generate(sl_sequence *s, const int *ids, int n, const sl_generate_params *params, sl_token_fn on_token,
                       sl_job_fn on_done, void *user, sl_job **job) {
     int state = SEAT_IDLE;
-    request *r = NULL;
+    request *r;
     sl_job *begun;
     if (!atomic_compare_exchange_strong(&s->state, &state, SEAT_PREPARING))
         return sl_fail(SL_BUSY, "the sequence has a job under way: wait for it, or cancel it");
     sl_status status = prepare(s, ids, n, params, &r);
     if (status == SL_OK)
         status = sl_job_begin(s->generator->pipeline, on_done, user, &begun);
-    if (status != SL_OK) {
+    if (status != SL_OK || !r) {
         request_destroy(r);
         seat_rest(s);
         return status;

@@ -95,7 +95,7 @@ struct sl_generator {
 };
 
 /* The hooks of sl_feed; `user` is the generator. */
-sl_feed_answer generator_next(void *user, uint64_t k, sl_micro_batch *micro_batch);
+sl_feed_answer generator_next(void *user, uint64_t k, sl_micro_batch *mb);
 void generator_ended(void *user, uint64_t k, sl_status status, const char *message);
 
 /* Any thread. */

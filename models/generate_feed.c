@@ -91,13 +91,13 @@ static void ask_for_token(sl_generator *g, turn *t, sl_sequence *s, int row) {
     int h = t->n_heads++;
     t->parts[t->n_parts - 1].head = h;
     t->last[h] = row;
-    int32_t *ints = &t->ints[h * SL_SAMPLE_INTS];
+    int32_t *ints = &t->ints[(size_t)h * SL_SAMPLE_INTS];
     ints[SL_SAMPLE_SEED_LOW] = (int32_t)(uint32_t)p->seed;
     ints[SL_SAMPLE_SEED_HIGH] = (int32_t)(uint32_t)(p->seed >> 32);
     ints[SL_SAMPLE_SEQUENCE] = p->number;
     ints[SL_SAMPLE_POSITION] = s->position;
     ints[SL_SAMPLE_TOP_K] = p->top_k;
-    float *floats = &t->floats[h * SL_SAMPLE_FLOATS];
+    float *floats = &t->floats[(size_t)h * SL_SAMPLE_FLOATS];
     floats[SL_SAMPLE_TEMPERATURE] = p->temperature;
     floats[SL_SAMPLE_TOP_P] = p->top_p > 0 ? p->top_p : 1.0f;
     if (g->simulated)
