@@ -45,6 +45,7 @@ typedef struct sli_dep { /* `to` waits for `from` of `steps` steps before */
     int64_t steps;
     int buffer;   /* whose slots it is about; -1: none */
     bool is_back; /* a writer waits for a reader, as many slots before */
+    bool hop;     /* should cost a step: see plan_lags.c */
     bool is_lane; /* order of one lane: needs no wait */
     bool is_gone; /* others imply it */
 } sli_dep;

@@ -139,8 +139,11 @@ static sl_status make_ref(inside *in, int value, sli_plan_ref *ref) {
 
 static sl_view largest_view(const sl_plan *p, const sli_plan_ref *ref) {
     sl_view view = {.dtype = ref->type.dtype, .shape = ref->type.shape, .row_bytes = ref->row_bytes};
-    if (view.shape.dims[0] < 0)
+    if (view.shape.dims[0] < 0) {
         view.shape.dims[0] = p->max_rows[SL_ROWS - view.shape.dims[0]];
+        if (view.shape.rank == 1)
+            view.row_bytes *= (size_t)view.shape.dims[0];
+    }
     return view;
 }
 

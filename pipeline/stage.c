@@ -55,8 +55,11 @@ typedef struct call_views {
 static bool view_shape(sl_view *view, const sli_ref *ref, const sli_batch *batch) {
     *view = (sl_view){.dtype = ref->type.dtype, .shape = ref->type.shape, .row_bytes = ref->row_bytes};
     int64_t *rows = &view->shape.dims[0];
-    if (*rows < 0)
+    if (*rows < 0) {
         *rows = batch->rows[SL_ROWS - *rows];
+        if (view->shape.rank == 1) /* the rows are the last dimension: the plan knows the bytes of one */
+            view->row_bytes *= (size_t)*rows;
+    }
     return *rows > 0;
 }
 

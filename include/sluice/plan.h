@@ -16,7 +16,8 @@ typedef enum sl_route_choice { SL_ROUTE_AUTO, SL_ROUTE_PEER, SL_ROUTE_STAGED } s
 typedef struct sl_plan_options {
     uint32_t micro_batch_rows; /* most rows of SL_ROWS in a micro-batch; 0: 32 */
     uint32_t max_segments;     /* most segments in a micro-batch; 0: micro_batch_rows */
-    int depth;                 /* slots of a value, at its maker and at each device that reads it; 0: 2 */
+    int depth;                 /* slots of a value, at its maker and at each device that reads it; 0: 2, and more where
+                                  fewer would stall a longer way round (a skip has one for each stage and each copy) */
     uint32_t window;           /* most micro-batches between the first stage's start and the last one's end; 0: as many
                                   as the slots hold */
     uint32_t groups;           /* a ring: micro-batch k begins when k - groups has ended on the host; 0: no ring */
