@@ -180,26 +180,15 @@ sl_status sli_pipeline_start(sl_plan *plan, const sli_platform *platform, sli_ba
     return status;
 }
 
-/* Of its first stage: that all are of one kind is the planner's to say. */
-static sl_status kind_of(const sl_graph *graph, sl_device_kind *kind) {
-    SL_TRY(sl_graph_status(graph));
-    *kind = graph->n_stages ? graph->stages[0].device.kind : SL_CPU;
-    return SL_OK;
-}
-
 sl_status sli_pipeline_open(const sl_graph *graph, const sl_pipeline_options *options, void *uv_loop,
                             sl_pipeline **out) {
     static const sl_pipeline_options none;
-    sl_device_kind kind;
     sli_backend *backend;
     sl_plan *plan;
     *out = NULL;
     options = options ? options : &none;
-    SL_TRY(sl_devices_find());
-    SL_TRY(kind_of(graph, &kind));
-    const sli_platform *platform = sli_platform_get(kind);
-    if (!platform)
-        return sl_fail(SL_NO_DEVICE, "%s", sl_device_absence(kind));
+    SL_TRY(sli_graph_validate(graph, &options->plan)); /* first: then its devices are there, and of one kind */
+    const sli_platform *platform = sli_platform_get(graph->stages[0].device.kind);
     sli_backend_options backend_options = {options->cpu, options->sim_topology, options->measure};
     SL_TRY(platform->open(&backend_options, &backend));
     sli_plan_extras extras = {.backend = backend};
