@@ -54,7 +54,6 @@ static void look_at_lanes(sli_driver *d) {
     }
     d->steps_ended = steps;
     d->batches_ended = batches;
-    sli_queue_settle(d);
     if (d->p->has_feed)
         sli_feed_tell(d, batches);
 }
@@ -156,6 +155,7 @@ static void drive(sli_driver *d) {
     while (!sli_driver_failure(d)) {
         look_at_callers(d);
         look_at_lanes(d);
+        sli_queue_settle(d);
         if (d->closing && d->step == d->steps_ended && !d->jobs)
             return;
         if (!advance(d) && !sli_driver_failure(d))

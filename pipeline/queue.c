@@ -36,9 +36,26 @@ static void end_current(sli_driver *d) {
     d->current = d->current->next;
 }
 
+static void finish(sl_job *job) {
+    sl_status status = (sl_status)atomic_load(&job->ticket.status);
+    sli_job_finish(job, status, status == SL_OK ? "" : job->ticket.message);
+}
+
+void sli_queue_settle(sli_driver *d) {
+    while (d->jobs && d->jobs->all_enqueued && d->jobs->last_step < d->batches_ended) {
+        sl_job *job = d->jobs;
+        d->jobs = job->next;
+        if (!d->jobs)
+            d->last_job = NULL;
+        finish(job);
+    }
+}
+
 bool sli_queue_add_step(sli_driver *d) {
-    while (d->current && atomic_load_explicit(&d->current->ticket.status, memory_order_relaxed) != SL_OK)
+    while (d->current && atomic_load_explicit(&d->current->ticket.status, memory_order_relaxed) != SL_OK) {
         end_current(d);
+        sli_queue_settle(d); /* all of it that was enqueued may have ended before */
+    }
     sl_job *job = d->current;
     if (!job)
         return false;
@@ -54,21 +71,6 @@ bool sli_queue_add_step(sli_driver *d) {
         end_current(d);
     sli_steps_add(d);
     return true;
-}
-
-static void finish(sl_job *job) {
-    sl_status status = (sl_status)atomic_load(&job->ticket.status);
-    sli_job_finish(job, status, status == SL_OK ? "" : job->ticket.message);
-}
-
-void sli_queue_settle(sli_driver *d) {
-    while (d->jobs && d->jobs->all_enqueued && d->jobs->last_step < d->batches_ended) {
-        sl_job *job = d->jobs;
-        d->jobs = job->next;
-        if (!d->jobs)
-            d->last_job = NULL;
-        finish(job);
-    }
 }
 
 static sl_job *take_list(sli_driver *d) {

@@ -84,6 +84,24 @@ START_TEST(an_op_that_fails_ends_its_job_alone) {
 }
 END_TEST
 
+START_TEST(a_failure_that_is_seen_when_nothing_is_under_way_ends_the_job) {
+    hand_options o = on_cpu;
+    o.credits = 1;
+    sl_pipeline *p = hand_open(&o, NULL, NULL);
+    sl_tensor *bad = hand_tensor(30, 1), *y = hand_tensor(30, 0);
+    for (int at = 0; at < 30; at++) {
+        int32_t *data = sl_tensor_data(bad), before = data[at];
+        data[at] = -77;
+        ck_assert_int_eq(end_of(submit(p, bad, y, 30)), SL_STAGE_FAILED);
+        data[at] = before;
+    }
+    ck_assert_int_eq(end_of(submit(p, bad, y, 30)), SL_OK);
+    sl_tensor_release(bad);
+    sl_tensor_release(y);
+    sl_pipeline_close(p, NULL, NULL);
+}
+END_TEST
+
 /* ---- Time, in simulation ---- */
 
 static uint64_t virtual_ns(sl_pipeline *p) {
@@ -284,11 +302,17 @@ END_TEST
 
 int main(void) {
     const test_case cases[] = {
-        TEST(a_job_of_any_rows_and_parts_is_right),  TEST(several_jobs_are_under_way_and_all_are_right),
-        TEST(an_op_that_fails_ends_its_job_alone),   TEST(a_chain_takes_its_closed_form),
-        TEST(the_next_job_follows_without_a_bubble), TEST(the_credits_change_no_time),
-        TEST(a_lost_backend_ends_every_job),         TEST(a_backend_that_stands_still_is_a_stall),
-        TEST(the_next_pipeline_works_after_a_loss),  TEST(steps_are_handed_over_together_once_lanes_have_work),
+        TEST(a_job_of_any_rows_and_parts_is_right),
+        TEST(several_jobs_are_under_way_and_all_are_right),
+        TEST(an_op_that_fails_ends_its_job_alone),
+        TEST(a_failure_that_is_seen_when_nothing_is_under_way_ends_the_job),
+        TEST(a_chain_takes_its_closed_form),
+        TEST(the_next_job_follows_without_a_bubble),
+        TEST(the_credits_change_no_time),
+        TEST(a_lost_backend_ends_every_job),
+        TEST(a_backend_that_stands_still_is_a_stall),
+        TEST(the_next_pipeline_works_after_a_loss),
+        TEST(steps_are_handed_over_together_once_lanes_have_work),
         TEST(figures_count_what_ran_and_reset),
     };
     return test_main("driver", cases, sizeof cases / sizeof *cases);
