@@ -3,6 +3,7 @@
 #include "backend/backend.h"
 #include "error.h"
 #include <stdio.h>
+#include <string.h>
 
 /* The status first: it decides who stopped it. The message is read after the action that stopped it has passed, or by
  * the thread that stopped it. */
@@ -94,11 +95,12 @@ static void add_data(call_views *v, const sli_op_code *op, const sli_work *work,
     v->call.scratch = op->scratch_bytes ? work->code->scratch : NULL;
 }
 
-static sl_descriptor describe(const sli_batch *batch) {
-    sl_descriptor d = {.n_segments = batch->rows[SLI_ROWS_SEGMENTS], .micro_batch = batch->index};
-    for (int i = 0; i < SL_MAX_ROW_COUNTS; i++)
-        d.rows[i] = batch->rows[i];
-    return d;
+/* Field by field: a struct that is put together and then copied costs more than an empty op. */
+static void describe(const sli_batch *batch, sl_descriptor *d) {
+    memcpy(d->rows, batch->rows, sizeof d->rows);
+    d->n_segments = batch->rows[SLI_ROWS_SEGMENTS];
+    d->segments = NULL;
+    d->micro_batch = batch->index;
 }
 
 static void stop_for_op(const sli_stage_code *code, const sli_op_code *op, const sli_batch *batch, sl_status status) {
@@ -115,7 +117,8 @@ void sli_work_execute(const sli_work *work, const sli_batch *batch, sl_lane *lan
     const sli_stage_code *code = work->code;
     if (sli_batch_is_empty(batch))
         return;
-    sl_descriptor descriptor = describe(batch);
+    sl_descriptor descriptor;
+    describe(batch, &descriptor);
     if (code->descriptor >= 0)
         descriptor.segments = (const sl_segment *)sli_operand_at(&work->operands[code->descriptor], batch);
     for (const sli_op_code *op = code->ops; op < code->ops + code->n_ops; op++) {
@@ -141,7 +144,8 @@ static uint64_t to_ns(double ns) {
 }
 
 static double stage_operations(const sli_stage_code *code, const sli_batch *batch) {
-    sl_descriptor descriptor = describe(batch);
+    sl_descriptor descriptor;
+    describe(batch, &descriptor);
     double sum = 0;
     for (const sli_op_code *op = code->ops; op < code->ops + code->n_ops; op++) {
         call_views v;

@@ -119,6 +119,8 @@ typedef struct sl_op {
 
     bool uses_descriptor; /* reads descriptor->segments: they are sent to its device */
     bool mixes_rows;      /* gathers rows by index within the micro-batch */
+    bool never_blocks;    /* its CPU kernel waits for nothing: no lock, file, sleep or other thread. Where it is short,
+                             too, it may run on a thread that has more to look after, which saves a hand-over */
 } sl_op;
 
 /* CPU: calls run(part, n_parts, user) for each part, on this thread and on workers that are free; returns when all have
