@@ -339,7 +339,7 @@ bool sli_come_back(sli_server *w);
 void sli_return_to_duty(sli_server *w);
 
 /* cpu_payload.c */
-sli_outcome sli_payload_serve(sli_server *w, sli_cpu_lane *l, const sli_entry *e); /* by the shard's keeper */
+sli_outcome sli_payload_serve(sli_server *w, sli_cpu_lane *l, const sli_entry *e);       /* by the shard's keeper */
 sli_outcome sli_payload_run_outside(sli_server *w, sli_cpu_lane *l, const sli_entry *e); /* SLI_LATER: bring it back */
 sli_cpu_lane *sli_better_pick(sli_cpu_lane *a, sli_cpu_lane *b);
 void sli_move_bytes(bool corrupts, void *to, const void *from, size_t bytes);
