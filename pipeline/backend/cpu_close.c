@@ -37,7 +37,7 @@ static void free_all(sli_cpu *c) {
     sli_poison_free(c);
     sl_free(c->lanes);
     sl_free(c->blocks);
-    sl_free(c->costs);
+    sli_cost_free(c);
     sl_free(c->peers);
     sl_free(c->shard_memory);
     sl_free(c->memory);

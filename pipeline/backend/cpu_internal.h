@@ -185,8 +185,7 @@ struct sli_cpu {
     _Atomic int n_used_shards; /* with lanes, and those below them */
     sli_block *blocks;
     size_t n_blocks;
-    sli_cost *costs; /* open addressing */
-    size_t n_costs, cost_mask;
+    _Atomic(struct sli_cost_table *) costs;
     struct sli_poison *poisons;
     struct sli_peer *peers;
     int n_peers;
@@ -349,6 +348,11 @@ void sli_cpu_parallel(sl_lane *lane, int n_parts, void (*run)(int part, int n_pa
 bool sli_help(sli_server *w);
 bool sli_can_help(const sli_pool *p);
 
+/* cpu_cost.c */
+sl_status sli_cost_add(sli_cpu *c, const sli_stage_code *code);
+sli_cost *sli_cost_find(const sli_cpu *c, const sli_stage_code *code); /* NULL: it was never added */
+void sli_cost_free(sli_cpu *c);
+
 /* cpu_order.c */
 sl_status sli_order_parse(const char *text, sli_order *order, uint64_t *seed);
 bool sli_order_allows(const sli_cpu *c); /* something may be begun now */
@@ -384,7 +388,6 @@ void *sli_lines(size_t bytes, void **memory); /* zeroed, at a line's start; `*me
 sl_status sli_cpu_lane_create(sli_backend *b, const sli_lane_desc *desc, uint16_t *lane);
 void sli_cpu_lane_free(sli_cpu_lane *l);
 sl_status sli_cpu_prepare(sli_backend *b, int device, const sli_work *work);
-sli_cost *sli_cost_find(const sli_cpu *c, const sli_stage_code *code);
 sl_status sli_cpu_close(sli_backend *b, uint64_t grace_ns);
 bool sli_cpu_peer_works(sli_backend *b, int from, int to);
 

@@ -9,6 +9,7 @@
 #include "error.h"
 #include "memory.h"
 #include <signal.h>
+#include <stdio.h>
 #include <sys/prctl.h>
 
 enum { TURNS = 64 }; /* between two looks at the clock */
@@ -31,6 +32,9 @@ void *sli_lines(size_t bytes, void **memory) {
 
 static void *work(void *user) {
     sli_server *w = user;
+    char name[16];
+    snprintf(name, sizeof name, "sluice cpu %d", w->index);
+    prctl(PR_SET_NAME, name);
     prctl(PR_SET_TIMERSLACK, 1); /* modelled times end when they end */
     while (!atomic_load_explicit(&w->pool->stop, memory_order_relaxed)) {
         if (sli_turn(w) || sli_help(w))

@@ -61,9 +61,9 @@ void sli_cpu_lane_free(sli_cpu_lane *l) {
 static void add_to_shard(sli_cpu *c, sli_cpu_lane *l) {
     int index = (l->from == SLI_HOST ? l->to : l->from) % c->n_shards;
     _Atomic(sli_cpu_lane *) *at = &c->shards[index].first;
-    if (l->from == l->to)
-        for (sli_cpu_lane *other; (other = atomic_load(at));)
-            at = &other->next_in_shard;
+    bool computes = l->from == l->to;
+    for (sli_cpu_lane *other; (other = atomic_load(at)) && (computes || other->from != other->to);)
+        at = &other->next_in_shard;
     atomic_store(&l->next_in_shard, atomic_load(at));
     atomic_store(at, l);
     if (index >= atomic_load(&c->n_used_shards))
@@ -102,47 +102,6 @@ sl_status sli_cpu_lane_create(sli_backend *b, const sli_lane_desc *desc, uint16_
 
 /* ---- Works ---- */
 
-static sli_cost *place_of(sli_cost *costs, size_t mask, const sli_stage_code *code) {
-    for (size_t i = ((uintptr_t)code >> 3) * 0x9e3779b97f4a7c15u >> 32;; i++) {
-        sli_cost *cost = &costs[i & mask];
-        if (!cost->code || cost->code == code)
-            return cost;
-    }
-}
-
-sli_cost *sli_cost_find(const sli_cpu *c, const sli_stage_code *code) {
-    sli_cost *cost = c->costs ? place_of(c->costs, c->cost_mask, code) : NULL;
-    return cost && cost->code ? cost : NULL;
-}
-
-static sl_status grow_costs(sli_cpu *c) {
-    if (c->costs && c->n_costs < c->cost_mask / 2)
-        return SL_OK;
-    size_t mask = c->costs ? 2 * c->cost_mask + 1 : 15;
-    sli_cost *costs = sl_calloc(mask + 1, sizeof *costs);
-    if (!costs)
-        return SL_OUT_OF_MEMORY;
-    for (size_t i = 0; c->costs && i <= c->cost_mask; i++)
-        if (c->costs[i].code)
-            *place_of(costs, mask, c->costs[i].code) = c->costs[i];
-    sl_free(c->costs);
-    c->costs = costs;
-    c->cost_mask = mask;
-    return SL_OK;
-}
-
-static sl_status add_cost(sli_cpu *c, const sli_stage_code *code) {
-    if (sli_cost_find(c, code))
-        return SL_OK;
-    SL_TRY(grow_costs(c));
-    bool never_blocks = c->order == SLI_EAGER;
-    for (int i = 0; i < code->n_ops; i++)
-        never_blocks = never_blocks && code->ops[i].op->never_blocks;
-    *place_of(c->costs, c->cost_mask, code) = (sli_cost){.code = code, .never_blocks = never_blocks};
-    c->n_costs++;
-    return SL_OK;
-}
-
 /* A stage has a time of its own: all lanes keep modelled timelines from now on. */
 static sl_status begin_model(sli_cpu *c) {
     for (int i = 0; i < c->n_lanes; i++) {
@@ -160,6 +119,6 @@ sl_status sli_cpu_prepare(sli_backend *b, int device, const sli_work *work) {
     SL_TRY(sli_poison_learn(c, work));
     if (!work->code)
         return SL_OK;
-    SL_TRY(add_cost(c, work->code));
+    SL_TRY(sli_cost_add(c, work->code));
     return work->code->timed && !sli_is_modelled(c) ? begin_model(c) : SL_OK;
 }

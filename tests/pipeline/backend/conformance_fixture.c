@@ -121,8 +121,8 @@ void prepare(fixture *f, int device, test_work *w) {
     ck_assert_msg(status == SL_OK, "prepare %s: %s", w->work.name, sl_last_error());
 }
 
-static test_work *add_stage(fixture *f, int device, const sl_op *op, sl_kernel kernel, int n_inputs,
-                            const place *inputs, place output) {
+test_work *add_stage(fixture *f, int device, const sl_op *op, sl_kernel kernel, int n_inputs, const place *inputs,
+                     place output) {
     test_work *w = add_work(f);
     for (int i = 0; i <= n_inputs; i++) {
         w->operands[i] = operand_of(i < n_inputs ? inputs[i] : output, SLOT);

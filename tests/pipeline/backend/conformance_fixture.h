@@ -63,6 +63,9 @@ place io_place(int io); /* host memory of the batch */
 /* A stage of one mix on `device`, of WORDS words each; it takes 10 ns where time is virtual. */
 test_work *add_mix(fixture *f, int device, uint32_t salt, int n_inputs, const place *inputs, place output);
 test_work *add_fail(fixture *f, int device, place output);
+/* The same with an op of the kind of mix; `kernel` is used where kernels do not run on the host. */
+test_work *add_stage(fixture *f, int device, const sl_op *op, sl_kernel kernel, int n_inputs, const place *inputs,
+                     place output);
 test_work *add_copy(fixture *f, place from, place to, size_t bytes);
 void prepare(fixture *f, int device, test_work *w); /* once its operands are as they should be */
 
