@@ -17,7 +17,8 @@ static void cost(const sl_call *call, sl_cost *cost) {
     sli_cost_of_all(call, sli_view_elements(&call->inputs[0]), cost);
 }
 
-const sl_op sli_op_argmax = {.name = "argmax", .shape = shape, .cost = cost, .cpu = sli_cpu_argmax};
+const sl_op sli_op_argmax = {
+    .name = "argmax", .shape = shape, .cost = cost, .cpu = sli_cpu_argmax, .never_blocks = true};
 
 sl_value sl_argmax(sl_graph *g, sl_stage s, sl_value x) {
     return sl_graph_op1(g, s, &sli_op_argmax, NULL, 1, &x, 0, NULL);

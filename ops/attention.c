@@ -79,6 +79,7 @@ const sl_op sli_op_attention = {.name = "attention",
                                 .shape = shape,
                                 .cost = cost,
                                 .cpu = sli_cpu_attention,
+                                .never_blocks = true,
                                 .states = states,
                                 .uses_descriptor = true};
 

@@ -56,22 +56,37 @@ static void activation_cost(const sl_call *call, sl_cost *c) {
     cost(call, c, SLI_FUNCTION_OPERATIONS + 5);
 }
 
-const sl_op sli_op_add = {
-    .name = "add", .shape = binary_shape, .cost = one_cost, .scratch = sli_row_weights_scratch, .cpu = sli_cpu_add};
-const sl_op sli_op_mul = {
-    .name = "mul", .shape = binary_shape, .cost = one_cost, .scratch = sli_row_weights_scratch, .cpu = sli_cpu_mul};
+const sl_op sli_op_add = {.name = "add",
+                          .shape = binary_shape,
+                          .cost = one_cost,
+                          .scratch = sli_row_weights_scratch,
+                          .cpu = sli_cpu_add,
+                          .never_blocks = true};
+const sl_op sli_op_mul = {.name = "mul",
+                          .shape = binary_shape,
+                          .cost = one_cost,
+                          .scratch = sli_row_weights_scratch,
+                          .cpu = sli_cpu_mul,
+                          .never_blocks = true};
 const sl_op sli_op_scale = {.name = "scale",
                             .attribute_bytes = sizeof(sli_scale),
                             .shape = unary_shape,
                             .cost = one_cost,
-                            .cpu = sli_cpu_scale};
-const sl_op sli_op_relu = {.name = "relu", .shape = unary_shape, .cost = one_cost, .cpu = sli_cpu_relu};
-const sl_op sli_op_gelu = {.name = "gelu", .shape = unary_shape, .cost = activation_cost, .cpu = sli_cpu_gelu};
+                            .cpu = sli_cpu_scale,
+                            .never_blocks = true};
+const sl_op sli_op_relu = {
+    .name = "relu", .shape = unary_shape, .cost = one_cost, .cpu = sli_cpu_relu, .never_blocks = true};
+const sl_op sli_op_gelu = {
+    .name = "gelu", .shape = unary_shape, .cost = activation_cost, .cpu = sli_cpu_gelu, .never_blocks = true};
 const sl_op sli_op_gelu_tanh = {
-    .name = "gelu_tanh", .shape = unary_shape, .cost = activation_cost, .cpu = sli_cpu_gelu_tanh};
-const sl_op sli_op_silu = {.name = "silu", .shape = unary_shape, .cost = activation_cost, .cpu = sli_cpu_silu};
-const sl_op sli_op_silu_gated = {
-    .name = "silu_gated", .shape = gated_shape, .cost = activation_cost, .cpu = sli_cpu_silu_gated};
+    .name = "gelu_tanh", .shape = unary_shape, .cost = activation_cost, .cpu = sli_cpu_gelu_tanh, .never_blocks = true};
+const sl_op sli_op_silu = {
+    .name = "silu", .shape = unary_shape, .cost = activation_cost, .cpu = sli_cpu_silu, .never_blocks = true};
+const sl_op sli_op_silu_gated = {.name = "silu_gated",
+                                 .shape = gated_shape,
+                                 .cost = activation_cost,
+                                 .cpu = sli_cpu_silu_gated,
+                                 .never_blocks = true};
 
 static sl_value unary(sl_graph *g, sl_stage s, const sl_op *op, const void *attributes, sl_value x) {
     return sl_graph_op1(g, s, op, attributes, 1, &x, 0, NULL);

@@ -38,12 +38,16 @@ static void position_cost(const sl_call *call, sl_cost *c) {
     cost(call, c, 1);
 }
 
-const sl_op sli_op_embedding = {
-    .name = "embedding", .shape = embedding_shape, .cost = embedding_cost, .cpu = sli_cpu_embedding};
+const sl_op sli_op_embedding = {.name = "embedding",
+                                .shape = embedding_shape,
+                                .cost = embedding_cost,
+                                .cpu = sli_cpu_embedding,
+                                .never_blocks = true};
 const sl_op sli_op_position_embedding = {.name = "position_embedding",
                                          .shape = position_shape,
                                          .cost = position_cost,
                                          .cpu = sli_cpu_position_embedding,
+                                         .never_blocks = true,
                                          .uses_descriptor = true};
 
 sl_value sl_embedding(sl_graph *g, sl_stage s, sl_value ids, sl_value table) {

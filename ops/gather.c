@@ -20,7 +20,8 @@ static void cost(const sl_call *call, sl_cost *cost) {
     *cost = (sl_cost){.bytes_read = bytes + sli_view_bytes(&call->inputs[1]), .bytes_written = bytes};
 }
 
-const sl_op sli_op_gather = {.name = "gather", .shape = shape, .cost = cost, .cpu = sli_cpu_gather, .mixes_rows = true};
+const sl_op sli_op_gather = {
+    .name = "gather", .shape = shape, .cost = cost, .cpu = sli_cpu_gather, .never_blocks = true, .mixes_rows = true};
 
 sl_value sl_gather(sl_graph *g, sl_stage s, sl_value x, sl_value index) {
     return sl_graph_op1(g, s, &sli_op_gather, NULL, 2, (sl_value[]){x, index}, 0, NULL);

@@ -23,8 +23,12 @@ static void cost(const sl_call *call, sl_cost *cost) {
     sli_cost_of_all(call, 2 * products + (call->n_inputs > 2 ? sli_view_elements(&call->outputs[0]) : 0), cost);
 }
 
-const sl_op sli_op_linear = {
-    .name = "linear", .shape = shape, .cost = cost, .scratch = sli_cpu_linear_scratch, .cpu = sli_cpu_linear};
+const sl_op sli_op_linear = {.name = "linear",
+                             .shape = shape,
+                             .cost = cost,
+                             .scratch = sli_cpu_linear_scratch,
+                             .cpu = sli_cpu_linear,
+                             .never_blocks = true};
 
 sl_value sl_linear(sl_graph *g, sl_stage s, sl_value x, sl_value w, sl_value b) {
     return sl_graph_op1(g, s, &sli_op_linear, NULL, b.id ? 3 : 2, (sl_value[]){x, w, b}, 0, NULL);

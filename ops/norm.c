@@ -38,13 +38,15 @@ const sl_op sli_op_layer_norm = {.name = "layer_norm",
                                  .shape = shape,
                                  .cost = layer_norm_cost,
                                  .scratch = sli_row_weights_scratch,
-                                 .cpu = sli_cpu_layer_norm};
+                                 .cpu = sli_cpu_layer_norm,
+                                 .never_blocks = true};
 const sl_op sli_op_rms_norm = {.name = "rms_norm",
                                .attribute_bytes = sizeof(sli_norm),
                                .shape = shape,
                                .cost = rms_norm_cost,
                                .scratch = sli_row_weights_scratch,
-                               .cpu = sli_cpu_rms_norm};
+                               .cpu = sli_cpu_rms_norm,
+                               .never_blocks = true};
 
 sl_value sl_layer_norm(sl_graph *g, sl_stage s, sl_value x, sl_value weight, sl_value bias, float eps) {
     return sl_graph_op1(g, s, &sli_op_layer_norm, &(sli_norm){eps}, bias.id ? 3 : 2, (sl_value[]){x, weight, bias}, 0,

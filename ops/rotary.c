@@ -137,6 +137,7 @@ const sl_op sli_op_rotary = {.name = "rotary",
                              .shape = shape,
                              .cost = cost,
                              .cpu = sli_cpu_rotary,
+                             .never_blocks = true,
                              .uses_descriptor = true};
 
 /* Options that are wrong make no table: the shape rule, which says what is wrong, comes first. */

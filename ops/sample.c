@@ -26,8 +26,12 @@ static void cost(const sl_call *call, sl_cost *cost) {
     sli_cost_of_all(call, (SLI_FUNCTION_OPERATIONS + 6) * sli_view_elements(&call->inputs[0]), cost);
 }
 
-const sl_op sli_op_sample = {
-    .name = "sample", .shape = shape, .cost = cost, .scratch = sli_cpu_sample_scratch, .cpu = sli_cpu_sample};
+const sl_op sli_op_sample = {.name = "sample",
+                             .shape = shape,
+                             .cost = cost,
+                             .scratch = sli_cpu_sample_scratch,
+                             .cpu = sli_cpu_sample,
+                             .never_blocks = true};
 
 sl_value sl_sample(sl_graph *g, sl_stage s, sl_value logits, sl_value ints, sl_value floats) {
     return sl_graph_op1(g, s, &sli_op_sample, NULL, 3, (sl_value[]){logits, ints, floats}, 0, NULL);

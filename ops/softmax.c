@@ -15,7 +15,8 @@ static void cost(const sl_call *call, sl_cost *cost) {
     sli_cost_of_all(call, (SLI_FUNCTION_OPERATIONS + 4) * sli_view_elements(&call->inputs[0]), cost);
 }
 
-const sl_op sli_op_softmax = {.name = "softmax", .shape = shape, .cost = cost, .cpu = sli_cpu_softmax};
+const sl_op sli_op_softmax = {
+    .name = "softmax", .shape = shape, .cost = cost, .cpu = sli_cpu_softmax, .never_blocks = true};
 
 sl_value sl_softmax(sl_graph *g, sl_stage s, sl_value x) {
     return sl_graph_op1(g, s, &sli_op_softmax, NULL, 1, &x, 0, NULL);
