@@ -3,7 +3,8 @@
  * product.
  *
  * Every matrix has elements of standard deviation 1 / sqrt(columns), so that what it makes of a normalised row is a row
- * of about the same size, however deep the model is; norms are 1. */
+ * of about the same size, however deep the model is; norms are 1. The head is not tied to the embedding: it would
+ * answer with the id it was given. */
 #include "checkpoint.h"
 #include "family.h"
 #include "model.h"
@@ -16,7 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PER_LAYER = 9, OTHERS = 2, PIECE = 1024 };
+enum { PER_LAYER = 9, OTHERS = 3, PIECE = 1024 };
 
 typedef struct synth {
     const sl_synth_options *options;
@@ -92,6 +93,7 @@ static sl_status write_weights(const sl_synth_options *options, const char *path
         for (int layer = 0; layer < options->n_layers; layer++)
             add_layer(&s, layer);
         add(&s, sli_name_of("model.norm.weight"), options->n_embd, 0);
+        add(&s, sli_name_of("lm_head.weight"), options->n_vocab, options->n_embd);
         status = sl_checkpoint_write(path, s.n_entries, s.entries, fill, &s);
     }
     sl_free(s.entries);
@@ -101,12 +103,12 @@ static sl_status write_weights(const sl_synth_options *options, const char *path
 
 static json_t *describe(const sl_synth_options *o) {
     static const char *const types[] = {[SL_F32] = "float32", [SL_F16] = "float16", [SL_BF16] = "bfloat16"};
-    return json_pack("{s:[s], s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:f, s:f, s:s, s:b, s:n, s:n, s:s}",
+    return json_pack("{s:[s], s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:f, s:f, s:s, s:b, s:i, s:n, s:s}",
                      "architectures", "LlamaForCausalLM", "model_type", "llama", "hidden_size", o->n_embd,
                      "intermediate_size", o->n_ff, "num_hidden_layers", o->n_layers, "num_attention_heads", o->n_heads,
                      "num_key_value_heads", o->n_kv_heads, "vocab_size", o->n_vocab, "max_position_embeddings",
                      o->n_context, "rms_norm_eps", 1e-5, "rope_theta", 10000.0, "hidden_act", "silu",
-                     "tie_word_embeddings", 1, "bos_token_id", "eos_token_id", "torch_dtype", types[o->dtype]);
+                     "tie_word_embeddings", 0, "bos_token_id", 0, "eos_token_id", "torch_dtype", types[o->dtype]);
 }
 
 /* The shape is checked by whoever reads the config: with the same sentences as for any model. */

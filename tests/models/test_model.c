@@ -193,18 +193,23 @@ static void without_embedding(remade *t) {
         strcpy(t->name, "embeddings");
 }
 
+static void without_head(remade *t) {
+    if (!strcmp(t->name, "lm_head.weight"))
+        strcpy(t->name, "head");
+}
+
 START_TEST(a_missing_or_misshapen_tensor_is_named_when_the_model_is_opened) {
     assert_refused(without_k, SL_BAD_FILE, "no tensor 'model.layers.3.self_attn.k_proj.weight'");
     assert_refused(with_a_short_v, SL_BAD_FILE, "[8, 32] where [16, 32] is expected");
     assert_refused(with_a_short_v, SL_BAD_FILE, "model.layers.2.self_attn.v_proj.weight");
     assert_refused(with_a_flat_norm, SL_BAD_FILE, "where [32] is expected");
     assert_refused(without_embedding, SL_BAD_FILE, "'model.embed_tokens.weight'");
+    assert_refused(without_head, SL_BAD_FILE, "no tensor 'lm_head.weight'");
 }
 END_TEST
 
 START_TEST(what_the_config_promises_the_checkpoint_must_hold) {
     static const char *const changes[][3] = {
-        {"\"tie_word_embeddings\": true", "\"tie_word_embeddings\": false", "no tensor 'lm_head.weight'"},
         {"\"hidden_act\": \"silu\"", "\"attention_bias\": true", "no tensor 'model.layers.0.self_attn.q_proj.bias'"},
         {"\"hidden_act\": \"silu\"", "\"mlp_bias\": true", "no tensor 'model.layers.0.mlp.gate_proj.bias'"},
         {"\"num_hidden_layers\": 5", "\"num_hidden_layers\": 6", "'model.layers.5.input_layernorm.weight'"},
@@ -223,17 +228,20 @@ START_TEST(what_the_config_promises_the_checkpoint_must_hold) {
 END_TEST
 
 static void without_prefix(remade *t) {
-    memmove(t->name, t->name + strlen("model."), strlen(t->name) - strlen("model.") + 1);
+    size_t n = strlen("model.");
+    if (!strncmp(t->name, "model.", n))
+        memmove(t->name, t->name + n, strlen(t->name) - n + 1);
 }
 
 /* Hugging Face's names to Meta's: the part behind the layer's number. */
 static void to_meta(remade *t) {
     static const char *const names[][2] = {
-        {"embed_tokens.", "tok_embeddings."},       {"input_layernorm.", "attention_norm."},
-        {"self_attn.q_proj.", "attention.wq."},     {"self_attn.k_proj.", "attention.wk."},
-        {"self_attn.v_proj.", "attention.wv."},     {"self_attn.o_proj.", "attention.wo."},
-        {"post_attention_layernorm.", "ffn_norm."}, {"mlp.gate_proj.", "feed_forward.w1."},
-        {"mlp.up_proj.", "feed_forward.w3."},       {"mlp.down_proj.", "feed_forward.w2."},
+        {"embed_tokens.", "tok_embeddings."},    {"lm_head.", "output."},
+        {"input_layernorm.", "attention_norm."}, {"self_attn.q_proj.", "attention.wq."},
+        {"self_attn.k_proj.", "attention.wk."},  {"self_attn.v_proj.", "attention.wv."},
+        {"self_attn.o_proj.", "attention.wo."},  {"post_attention_layernorm.", "ffn_norm."},
+        {"mlp.gate_proj.", "feed_forward.w1."},  {"mlp.up_proj.", "feed_forward.w3."},
+        {"mlp.down_proj.", "feed_forward.w2."},
     };
     without_prefix(t);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {

@@ -44,9 +44,9 @@ START_TEST(a_synthetic_model_opens_as_a_model) {
     ck_assert_int_eq(info.head_dim, 16);
     ck_assert_int_eq(info.n_vocab, 128);
     ck_assert_int_eq(info.n_context, 64);
-    ck_assert_int_eq(info.bos_id, -1);
+    ck_assert_int_eq(info.bos_id, 0);
     ck_assert_int_eq(info.n_eos_ids, 0);
-    ck_assert_int_eq(sl_checkpoint_count(sl_model_checkpoint(model)), 3 * 9 + 2);
+    ck_assert_int_eq(sl_checkpoint_count(sl_model_checkpoint(model)), 3 * 9 + 3);
     sl_model_release(model);
     folder_remove(&f);
 }
