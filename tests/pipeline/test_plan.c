@@ -180,13 +180,100 @@ START_TEST(planned_depths_stall_no_graph) {
         random_graph r = {.n_stages = 2 + (int)test_below(&seed, 9)};
         sl_value values[64];
         random_stages(&r, &seed, values);
-        sl_plan *planned = must_compile(r.g, NULL, NULL),
-                *large = must_compile(r.g, &(sl_plan_options){.depth = 64}, NULL);
+        sl_plan_options options = {.route = i % 2 ? SL_ROUTE_STAGED : SL_ROUTE_AUTO};
+        sl_plan *planned = must_compile(r.g, &options, NULL);
+        options.depth = 64;
+        sl_plan *large = must_compile(r.g, &options, NULL);
         ck_assert_uint_eq(replay_ns(planned, 100, take_ten, NULL), replay_ns(large, 100, take_ten, NULL));
         sl_plan_destroy(planned);
         sl_plan_destroy(large);
         sl_graph_destroy(r.g);
     }
+}
+END_TEST
+
+START_TEST(a_staged_skip_has_a_slot_for_each_half_of_a_copy) {
+    chain c;
+    make_skip(&c, 4);
+    sl_plan *p = must_compile(c.g, &(sl_plan_options){.route = SL_ROUTE_STAGED}, NULL);
+    ck_assert_int_eq(buffer_named(p, "s0.join at sim:3")->depth, 3 * 2 + 3 - 1); /* its own first half is over */
+    ck_assert_int_eq(buffer_named(p, "s1.join at sim:2")->depth, 2);
+    sl_plan_destroy(p);
+    sl_graph_destroy(c.g);
+}
+END_TEST
+
+/* ---- Copies ---- */
+
+START_TEST(a_value_is_copied_once_to_each_device) {
+    sl_graph *g = sl_graph_create();
+    sl_value x = sl_graph_input(g, "x", SL_F32, SL_ROWS, 16), h, ends[4];
+    h = join(g, sl_graph_stage(g, "a", "sim:0"), 1, &x);
+    for (int j = 0; j < 4; j++) {
+        char name[16];
+        snprintf(name, sizeof name, "b%d", j);
+        sl_stage s = sl_graph_stage_on(g, name, (sl_device){SL_SIM, j / 2});
+        ends[j] = join(g, s, 2, (sl_value[]){h, x});
+        ends[j] = join(g, s, 2, (sl_value[]){ends[j], h});
+        snprintf(name, sizeof name, "y%d", j);
+        sl_graph_output(g, name, ends[j]);
+    }
+    sl_plan *p = must_compile(g, NULL, NULL);
+    int between = 0, inputs = 0;
+    for (int i = 0; i < p->n_payloads; i++) {
+        const sli_payload *at = &p->payloads[i];
+        if (at->kind == SLI_COPY && at->operands[0].buffer < 0)
+            inputs++;
+        else if (at->kind == SLI_COPY && at->operands[1].buffer >= 0)
+            between++;
+        else if (at->kind == SLI_EXECUTE && at->stage > 0)
+            ck_assert_int_eq(at->n_operands, 3); /* h, x and what it makes */
+    }
+    ck_assert_int_eq(between, 1);
+    ck_assert_int_eq(inputs, 2);
+    ck_assert_int_eq(p->n_edges, 2 + 1 + 1 + 4); /* x at both, h copied and aliased, the outputs */
+    sl_plan_destroy(p);
+    sl_graph_destroy(g);
+}
+END_TEST
+
+START_TEST(pieces_are_the_whole_in_order) {
+    for (size_t bytes = 1; bytes < 4000; bytes = bytes * 3 / 2 + 1) {
+        chain c;
+        make_chain(&c, 2, NULL);
+        end_chain(&c);
+        sl_plan *p = must_compile(
+            c.g, &(sl_plan_options){.micro_batch_rows = 33, .route = SL_ROUTE_STAGED, .staging_bytes = bytes}, NULL);
+        size_t at[2] = {0, 0}, piece = (bytes + 63) / 64 * 64 < 33 * 64 ? (bytes + 63) / 64 * 64 : 33 * 64;
+        for (int i = 0; i < p->n_payloads; i++) {
+            const sli_plan_operand *o = p->payloads[i].operands;
+            if (p->payloads[i].kind != SLI_COPY || o[0].buffer < 0 || o[1].buffer < 0)
+                continue;
+            bool out = p->buffers[o[1].buffer].device == SLI_HOST;
+            const sli_plan_operand *value = &o[out ? 0 : 1], *pinned = &o[out ? 1 : 0];
+            ck_assert_uint_eq(value->extent.offset, at[out]);
+            ck_assert_uint_eq(value->extent.limit, piece);
+            ck_assert_int_eq(pinned->piece, (int)(at[out] / piece));
+            ck_assert(pinned->extent.offset == 0 && pinned->extent.limit == piece && pinned->extent.rows < 0);
+            ck_assert_uint_le(piece, p->buffers[pinned->buffer].slot_bytes);
+            at[out] += piece;
+        }
+        ck_assert(at[0] == at[1] && at[0] >= 33 * 64 && at[0] - piece < 33 * 64);
+        sl_plan_destroy(p);
+        sl_graph_destroy(c.g);
+    }
+}
+END_TEST
+
+START_TEST(too_many_pieces_are_refused) {
+    chain c;
+    sl_plan *p;
+    make_chain(&c, 2, NULL);
+    end_chain(&c);
+    sl_plan_options options = {.micro_batch_rows = 2000, .route = SL_ROUTE_STAGED, .staging_bytes = 64};
+    ck_assert_int_eq(sl_plan_create(c.g, &options, &p), SL_INVALID);
+    ck_assert_ptr_nonnull(strstr(sl_last_error(), "staging_bytes"));
+    sl_graph_destroy(c.g);
 }
 END_TEST
 
@@ -225,6 +312,10 @@ START_TEST(credits_are_enough_and_no_less_than_asked_for) {
     ck_assert_uint_eq(p->credits, 2 * 9 - 1);              /* 4 stages, 3 hops, a copy in and a copy out */
     ck_assert_uint_eq(more->credits, 500);
     ck_assert_uint_eq(less->credits, p->credits);
+    sl_plan *deep = must_compile(c.g, &(sl_plan_options){.depth = 50}, NULL);
+    ck_assert_uint_eq(deep->slots_hold, 8 * 50);
+    ck_assert_uint_gt(deep->credits, deep->slots_hold);
+    sl_plan_destroy(deep);
     sl_plan_destroy(p);
     sl_plan_destroy(more);
     sl_plan_destroy(less);
@@ -350,6 +441,10 @@ int main(void) {
         TEST(a_skip_has_a_slot_for_each_stage_and_copy_on_its_way_round),
         TEST(an_uneven_diamond_stalls_nobody),
         TEST(planned_depths_stall_no_graph),
+        TEST(a_staged_skip_has_a_slot_for_each_half_of_a_copy),
+        TEST(a_value_is_copied_once_to_each_device),
+        TEST(pieces_are_the_whole_in_order),
+        TEST(too_many_pieces_are_refused),
         TEST(credits_cost_no_time),
         TEST(credits_are_enough_and_no_less_than_asked_for),
         TEST(a_ring_fills_with_groups),

@@ -71,6 +71,20 @@ START_TEST(a_stage_that_leads_nowhere_is_rejected) {
 }
 END_TEST
 
+START_TEST(what_a_useful_stage_reads_is_useful) {
+    sl_graph *g = sl_graph_create();
+    sl_value x = sl_graph_input(g, "x", SL_F32, SL_ROWS, 4);
+    sl_stage c = sl_graph_stage(g, "c", "sim:0"), d = sl_graph_stage(g, "d", "sim:1"),
+             o = sl_graph_stage(g, "o", "sim:2");
+    sl_value v = join(g, c, 1, &x);
+    sl_graph_output(g, "y", join(g, o, 1, &v));
+    sl_value late = join(g, d, 1, &x);
+    join(g, c, 1, &late);
+    accept(g, NULL);
+    sl_graph_destroy(g);
+}
+END_TEST
+
 START_TEST(unconnected_parts_are_rejected) {
     for (int joined = 0; joined < 2; joined++) {
         sl_graph *g = sl_graph_create();
@@ -195,6 +209,7 @@ int main(void) {
         TEST(a_stage_without_ops_is_rejected),
         TEST(an_input_that_nobody_reads_is_rejected),
         TEST(a_stage_that_leads_nowhere_is_rejected),
+        TEST(what_a_useful_stage_reads_is_useful),
         TEST(unconnected_parts_are_rejected),
         TEST(a_device_that_is_not_there_is_rejected),
         TEST(two_kinds_of_device_are_rejected),
