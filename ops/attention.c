@@ -85,7 +85,9 @@ const sl_op sli_op_attention = {.name = "attention",
 
 sl_value sl_attention(sl_graph *g, sl_stage s, sl_value q, sl_value k, sl_value v, sl_state k_cache, sl_state v_cache,
                       const sl_attention_options *options) {
-    sl_attention_options o = *options;
+    sl_attention_options o = options ? *options : (sl_attention_options){0};
+    if (k_cache.id && k_cache.id == v_cache.id)
+        sl_graph_fail(g, SL_INVALID, "op 'attention': k_cache and v_cache are one state; make two");
     if (o.scale == 0 && o.head_dim > 0)
         o.scale = 1.0f / sqrtf((float)o.head_dim);
     return sl_graph_op1(g, s, &sli_op_attention, &o, 3, (sl_value[]){q, k, v}, 2, (sl_state[]){k_cache, v_cache});

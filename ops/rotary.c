@@ -142,7 +142,7 @@ const sl_op sli_op_rotary = {.name = "rotary",
 
 /* Options that are wrong make no table: the shape rule, which says what is wrong, comes first. */
 sl_value sl_rotary(sl_graph *g, sl_stage s, sl_value x, const sl_rotary_options *options) {
-    sl_rotary_options o = *options;
+    sl_rotary_options o = options ? *options : (sl_rotary_options){0};
     if (!o.rotary_dim)
         o.rotary_dim = o.head_dim;
     if (o.base == 0)

@@ -66,8 +66,8 @@ typedef struct sl_rotary_options {
     int original_max_positions;                       /* llama3 */
 } sl_rotary_options;
 
-/* Turns each head of row r by the angles of the row's position, which comes from the micro-batch's segments. The cosines
- * and sines are a weight that this makes; ops with the same angles share it. A position that is not in 0 ..
+/* Turns each head of row r by the angles of the row's position, which comes from the micro-batch's segments. The
+ * cosines and sines are a weight that this makes; ops with the same angles share it. A position that is not in 0 ..
  * max_positions-1 fails the job. */
 SL_API sl_value sl_rotary(sl_graph *g, sl_stage s, sl_value x, const sl_rotary_options *options);
 
@@ -105,9 +105,9 @@ enum {
 
 /* Draws an id a row from softmax(logits / temperature), cut to the top_k most likely (of equals the lower ids) and then
  * to the fewest of these whose share of their sum reaches top_p. The number drawn is a function of (seed, sequence,
- * position) alone (Philox4x32-10, Salmon et al. 2011); ids are laid out in the order of falling logits, and the one that
- * the number falls on is taken. A row whose largest logit is not finite, and parameters out of range, fail the job.
- * logits [rows, n], ints [rows, SL_SAMPLE_INTS] i32, floats [rows, SL_SAMPLE_FLOATS] f32; [rows, 1] i32. */
+ * position) alone (Philox4x32-10, Salmon et al. 2011); ids are laid out in the order of falling logits, and the one
+ * that the number falls on is taken. A row whose largest logit is not finite, and parameters out of range, fail the
+ * job. logits [rows, n], ints [rows, SL_SAMPLE_INTS] i32, floats [rows, SL_SAMPLE_FLOATS] f32; [rows, 1] i32. */
 SL_API sl_value sl_sample(sl_graph *g, sl_stage s, sl_value logits, sl_value ints, sl_value floats);
 
 SL_END_C

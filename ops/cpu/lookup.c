@@ -4,6 +4,7 @@
 #include "cpu/parallel.h"
 #include "cpu/segments.h"
 #include "cpu/vector_kernels.h"
+#include "cpu/widen.h"
 #include <string.h>
 
 static const char *table_row(const sl_view *table, int64_t row) {
@@ -22,7 +23,7 @@ static sl_status check_indices(const sl_view *indices, const char *what, int64_t
 /* Converting nothing says whether the table's type can be converted. */
 static sl_status check_type(const sl_view *table) {
     float none;
-    return sl_convert(SL_F32, &none, table->dtype, table->data, 0);
+    return sli_widen(table->dtype, table->data, &none, 0);
 }
 
 static void embed_part(int part, int n_parts, void *user) {
@@ -30,8 +31,8 @@ static void embed_part(int part, int n_parts, void *user) {
     const sl_view *ids = &call->inputs[0], *table = &call->inputs[1], *y = &call->outputs[0];
     int64_t rows = ids->shape.dims[0], end = sli_part_begin(rows, part + 1, n_parts);
     for (int64_t r = sli_part_begin(rows, part, n_parts); r < end; r++)
-        sl_convert(SL_F32, (char *)y->data + (size_t)r * y->row_bytes, table->dtype,
-                   table_row(table, ((const int32_t *)ids->data)[r]), (size_t)y->shape.dims[1]);
+        sli_widen(table->dtype, table_row(table, ((const int32_t *)ids->data)[r]),
+                  (float *)y->data + r * y->shape.dims[1], (size_t)y->shape.dims[1]);
 }
 
 sl_status sli_cpu_embedding(sl_lane *lane, const sl_call *call) {
@@ -54,7 +55,7 @@ static void add_positions(int part, int n_parts, void *user) {
     for (int64_t r = sli_part_begin(rows, part, n_parts); r < end; r++) {
         s = sli_segment_of(s, r);
         float *to = (float *)y->data + (size_t)r * columns;
-        sl_convert(SL_F32, to, table->dtype, table_row(table, sli_position_of(s, r)), columns);
+        sli_widen(table->dtype, table_row(table, sli_position_of(s, r)), to, columns);
         kernels->add((const float *)x->data + (size_t)r * columns, to, to, columns);
     }
 }

@@ -1,5 +1,6 @@
 /* See row_weights.h. The copies lie in scratch in the order of the inputs. */
 #include "cpu/row_weights.h"
+#include "cpu/widen.h"
 
 static size_t copy_bytes(const sl_view *weight) {
     if (weight->dtype == SL_F32)
@@ -24,6 +25,6 @@ const float *sli_row_weight(const sl_call *call, int i) {
     if (weight->dtype == SL_F32)
         return weight->data;
     void *copy = (char *)call->scratch + offset_of(call, i);
-    sl_convert(SL_F32, copy, weight->dtype, weight->data, (size_t)sl_shape_columns(&weight->shape));
+    sli_widen(weight->dtype, weight->data, copy, (size_t)sl_shape_columns(&weight->shape));
     return copy;
 }

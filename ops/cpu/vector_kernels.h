@@ -15,6 +15,7 @@ typedef struct sli_elementwise_kernels {
     void (*gelu)(const float *x, float *y, size_t n);
     void (*gelu_tanh)(const float *x, float *y, size_t n);
     void (*silu)(const float *x, float *y, size_t n);
+    void (*widen_f16)(const uint16_t *x, float *y, size_t n);
     /* Turns pairs: y[i], y[i + n] from x[i], x[i + n] (halves), or y[2i], y[2i + 1] from x[2i], x[2i + 1]. */
     void (*turn_halves)(const float *x, const float *cosines, const float *sines, float *y, size_t n);
     void (*turn_interleaved)(const float *x, const float *cosines, const float *sines, float *y, size_t n);

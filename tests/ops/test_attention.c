@@ -327,6 +327,20 @@ START_TEST(a_state_that_does_not_fit_is_the_graphs_error) {
 }
 END_TEST
 
+START_TEST(one_state_for_both_caches_and_no_options_are_the_graphs_error) {
+    for (int i = 0; i < 2; i++) {
+        sl_graph *g = sl_graph_create();
+        sl_value x = sl_graph_input(g, "x", SL_F32, SL_ROWS, 32);
+        sl_stage s = sl_graph_stage(g, "s", "cpu:0");
+        sl_state k = sl_graph_state(g, s, "k", SL_F32, 1, 10, 32), v = sl_graph_state(g, s, "v", SL_F32, 1, 10, 32);
+        sl_attention(g, s, x, x, x, k, i ? v : k, i ? NULL : &(sl_attention_options){4, 4, 8, 0});
+        ck_assert_int_eq(sl_graph_status(g), SL_INVALID);
+        ck_assert(strstr(sl_last_error(), i ? "n_heads is 0 and n_kv_heads 0" : "are one state; make two"));
+        sl_graph_destroy(g);
+    }
+}
+END_TEST
+
 START_TEST(a_cost_counts_pairs_of_queries_and_keys) {
     op_call c;
     sl_cost known, unknown;
@@ -359,6 +373,7 @@ int main(void) {
                                TEST(a_sequence_outside_of_its_cache_is_refused),
                                TEST(shapes_and_options_that_do_not_fit_are_refused),
                                TEST(a_state_that_does_not_fit_is_the_graphs_error),
+                               TEST(one_state_for_both_caches_and_no_options_are_the_graphs_error),
                                TEST(a_cost_counts_pairs_of_queries_and_keys)};
     return test_main("attention", cases, sizeof cases / sizeof *cases);
 }

@@ -47,6 +47,11 @@ BINARY(add, sli_vf_add(a, b))
 BINARY(mul, sli_vf_mul(a, b))
 BINARY(silu_gated, sli_vf_mul(sigmoid_times(a), b))
 
+static void widen_f16(const uint16_t *x, float *y, size_t n) {
+    for (size_t i = 0; i < n; i += SLI_LANES)
+        sli_store_at(y, i, n, n - i >= SLI_LANES ? sli_vf_load_f16(x + i) : sli_vf_load_f16_part(x + i, n - i));
+}
+
 /* As sli_store_at does it. */
 static inline float one_nan(float x) {
     return x == x ? x : NAN;
@@ -82,5 +87,6 @@ const sli_elementwise_kernels SLI_FOR_ISA(sli_elementwise) = {.add = add_arrays,
                                                               .gelu = gelu_array,
                                                               .gelu_tanh = gelu_tanh_array,
                                                               .silu = silu_array,
+                                                              .widen_f16 = widen_f16,
                                                               .turn_halves = turn_halves,
                                                               .turn_interleaved = turn_interleaved};
