@@ -57,7 +57,7 @@ SL_API sl_graph *sl_model_graph(const sl_model *model, const sl_model_graph_opti
 /* Writes a seeded model of a given shape as config.json and model.safetensors into `folder`, which is made if need be.
  * The same options give the same bytes on every machine. SL_INVALID, SL_UNSUPPORTED, SL_IO. */
 typedef struct sl_synth_options {
-    const char *family; /* "llama"; its head is tied to the embedding */
+    const char *family; /* "llama"; its head is its own, and a text begins with id 0 */
     int n_layers, n_embd, n_ff, n_heads, n_kv_heads, n_vocab, n_context;
     sl_dtype dtype;
     uint64_t seed;
