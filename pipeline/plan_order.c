@@ -167,9 +167,10 @@ static sl_status sort(sli_build *b, int *n_before) {
 /* What a lane gives for nothing: each of its payloads after the one before, the first after the last of the last step.
  */
 static sl_status add_lane_order(sli_build *b) {
-    int *first = sl_calloc((size_t)b->p->n_lanes * 2, sizeof *first), *last = first + b->p->n_lanes;
+    int *first = sl_calloc((size_t)b->p->n_lanes * 2, sizeof *first);
     if (!first)
         return SL_OUT_OF_MEMORY;
+    int *last = first + b->p->n_lanes;
     sl_status status = SL_OK;
     for (int l = 0; l < 2 * b->p->n_lanes; l++)
         first[l] = -1;

@@ -212,6 +212,18 @@ static void stage_make(stage *s) {
     s->batch = (sli_batch){.ticket = &s->ticket, .index = 12, .rows = {7, 4, 0, 0, 3}, .io = s->io};
 }
 
+START_TEST(rows_that_are_the_last_dimension_have_their_bytes) {
+    stage s;
+    sl_lane lane = {.threads = 1};
+    stage_make(&s);
+    s.refs[0].type = (sl_type){SL_F32, {1, {SL_ROWS}}};
+    s.refs[0].row_bytes = 4; /* as a plan says it: of an element */
+    sli_work_execute(&s.work, &s.batch, &lane);
+    ck_assert_int_eq(s.seen[0].inputs[0].shape.dims[0], 7);
+    ck_assert_uint_eq(s.seen[0].inputs[0].row_bytes, 7 * 4);
+}
+END_TEST
+
 START_TEST(an_op_is_called_with_the_rows_at_hand) {
     stage s;
     sl_lane lane = {.threads = 1};
@@ -366,6 +378,7 @@ int main(void) {
         TEST(an_operand_lies_in_its_slot_or_in_the_batch),
         TEST(a_copy_moves_the_lesser_of_its_ends),
         TEST(an_op_is_called_with_the_rows_at_hand),
+        TEST(rows_that_are_the_last_dimension_have_their_bytes),
         TEST(an_op_reads_the_descriptor),
         TEST(an_op_without_output_rows_is_left_out),
         TEST(a_failing_op_says_where),
