@@ -62,23 +62,6 @@ static int index_of(const sl_plan *plan, int device) {
     return device == SLI_HOST ? SLI_HOST : plan->devices[device].device.index;
 }
 
-static bool reads_host(const sl_plan *plan, const sli_payload *p) {
-    for (int i = 0; i < p->n_reads; i++)
-        if (p->operands[i].buffer < 0 && plan->options.groups)
-            return true;
-    return false;
-}
-
-/* In a ring, payloads that read the host also wait for all ends of the micro-batch whose end was seen first. */
-static void add_ring_waits(const sl_plan *plan, int lane, sli_lane_desc *desc) {
-    uint32_t steps = plan->credits + 1, back = plan->options.groups + (uint32_t)plan->max_lag + 1, n = 0;
-    for (int i = 0; i < plan->n_payloads; i++)
-        n += plan->payloads[i].lane == lane && reads_host(plan, &plan->payloads[i]);
-    desc->n_actions += n * (uint32_t)plan->n_lanes * steps;
-    if (plan->options.groups)
-        desc->n_events += plan->lanes[lane].rate * back;
-}
-
 static sl_status create_lanes(sli_binding *bound) {
     const sl_plan *plan = bound->plan;
     bound->lanes = sl_calloc((size_t)plan->n_lanes, sizeof *bound->lanes);
@@ -90,7 +73,6 @@ static sl_status create_lanes(sli_binding *bound) {
                               .to = index_of(plan, from->to),
                               .n_actions = from->n_actions,
                               .n_events = from->n_events};
-        add_ring_waits(plan, l, &desc);
         SL_TRY(bound->backend->ops->lane_create(bound->backend, &desc, &bound->lanes[l]));
     }
     return SL_OK;
@@ -163,7 +145,7 @@ static sl_status make_works(sli_binding *bound, int at) {
     size_t n_operands = (size_t)p->n_operands;
     sli_work *works = sl_calloc(p->n_works, sizeof *works);
     sli_operand *operands = sl_calloc(p->n_works * n_operands, sizeof *operands);
-    bound->payloads[at] = (sli_bound_payload){works, operands, p->n_works, p->lag, reads_host(plan, p)};
+    bound->payloads[at] = (sli_bound_payload){works, operands, p->n_works, p->lag};
     if (!works || !operands)
         return SL_OUT_OF_MEMORY;
     for (uint32_t v = 0; v < p->n_works; v++) {

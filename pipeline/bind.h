@@ -15,7 +15,6 @@ typedef struct sli_bound_payload {
     sli_operand *operands; /* [n_works][operands of the payload] */
     uint32_t n_works;
     int lag;
-    bool reads_host; /* inputs or segments of the micro-batch */
 } sli_bound_payload;
 
 /* The last records of a lane of the backend: step k has ended there at k * rate + step_offset, micro-batch k, which

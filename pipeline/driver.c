@@ -191,14 +191,6 @@ void *sli_driver_main(void *pipeline) {
 
 /* ---- Its memory ---- */
 
-/* Most actions of a step: the program, and the waits of a ring. */
-static size_t actions_of_a_step(const sli_binding *bound) {
-    size_t n = bound->plan->n_program;
-    for (int i = 0; i < bound->plan->n_payloads; i++)
-        n += bound->payloads[i].reads_host ? (size_t)bound->n_ends : 0;
-    return n;
-}
-
 static void start_cursors(sli_driver *d) {
     for (int i = 0; i < d->bound->plan->n_payloads; i++) {
         const sli_bound_payload *p = &d->bound->payloads[i];
@@ -231,10 +223,9 @@ sl_status sli_driver_create(sl_pipeline *p, sli_driver **driver) {
     d->slots = sl_calloc(n_slots, sizeof *d->slots);
     d->io = sl_calloc((n_slots + 1) * n_io, sizeof *d->io);
     d->cursors = sl_calloc((size_t)plan->n_payloads, sizeof *d->cursors);
-    d->actions = sl_calloc(actions_of_a_step(bound) * SLI_STEPS_A_CALL, sizeof *d->actions);
+    d->actions = sl_calloc(plan->n_program * SLI_STEPS_A_CALL, sizeof *d->actions);
     d->tickets = sl_calloc(p->has_feed ? n_slots : 1, sizeof *d->tickets);
-    d->turn_steps = sl_calloc(plan->options.groups, sizeof *d->turn_steps);
-    if (!d->slots || !d->io || !d->cursors || !d->actions || !d->tickets || !d->turn_steps)
+    if (!d->slots || !d->io || !d->cursors || !d->actions || !d->tickets)
         return SL_OUT_OF_MEMORY;
     start_cursors(d);
     start_slots(d);
@@ -249,6 +240,5 @@ void sli_driver_destroy(sli_driver *d) {
     sl_free(d->cursors);
     sl_free(d->actions);
     sl_free(d->tickets);
-    sl_free(d->turn_steps);
     sl_free(d);
 }

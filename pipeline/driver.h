@@ -11,7 +11,6 @@ typedef struct sli_slot { /* a micro-batch on its way: that of step k is in slot
     sl_segment *segments; /* [max_segments] in memory that devices read */
     bool fed;             /* by the feed: `ended` is to be told */
     uint64_t turn;
-    int64_t after; /* ring: the step whose end was seen before this one was asked for; -1: none */
 } sli_slot;
 
 struct sli_driver {
@@ -41,7 +40,6 @@ struct sli_driver {
 
     sli_ticket *tickets; /* [n_slots] of the feed's micro-batches */
     uint64_t turn;       /* the feed's next */
-    int64_t *turn_steps; /* [groups] the step of turn t is at t mod groups */
     int64_t told;        /* the feed was told of micro-batches below */
     bool feed_idle;
     uint32_t pokes_seen;

@@ -1,5 +1,6 @@
 /* Micro-batches from a feed's hooks, which run on the driver's thread. In a ring, turn t is asked for once the feed was
- * told of turn t - groups; a turn without a micro-batch goes round as an empty step. */
+ * told of turn t - groups (the plan has the waits that close it); a turn without a micro-batch goes round as an empty
+ * step. */
 #include "driver.h"
 
 static bool is_sound(const sl_plan *plan, const sl_micro_batch *mb) {
@@ -27,17 +28,16 @@ static void take_micro_batch(sli_driver *d, sli_slot *slot, const sl_micro_batch
     slot->batch.rows[SLI_ROWS_SEGMENTS] = mb->n_segments;
 }
 
-/* The step whose end the next turn waits for; -1: none. */
-static int64_t step_before_turn(const sli_driver *d) {
+/* A ring has no lags, so turns are steps there. */
+static bool group_is_back(const sli_driver *d) {
     uint32_t groups = d->bound->plan->options.groups;
-    return groups && d->turn >= groups ? d->turn_steps[d->turn % groups] : -1;
+    return !groups || d->turn < groups || (int64_t)(d->turn - groups) < d->told;
 }
 
 bool sli_feed_add_step(sli_driver *d) {
     const sl_plan *plan = d->bound->plan;
     const sl_feed *feed = &d->p->feed;
-    int64_t after = step_before_turn(d);
-    if (d->feed_idle || d->closing || after >= d->told)
+    if (d->feed_idle || d->closing || !group_is_back(d))
         return false;
     sli_slot *slot = sli_steps_slot(d, d->step);
     sli_steps_clear(d, slot);
@@ -50,11 +50,8 @@ bool sli_feed_add_step(sli_driver *d) {
         return false;
     }
     slot->turn = d->turn;
-    slot->after = after;
     if (answer == SL_FEED_BATCH)
         take_micro_batch(d, slot, &mb);
-    if (plan->options.groups)
-        d->turn_steps[d->turn % plan->options.groups] = d->step;
     d->last_real = d->step;
     d->turn++;
     sli_steps_add(d);

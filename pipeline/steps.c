@@ -7,16 +7,6 @@ void sli_steps_clear(sli_driver *d, sli_slot *slot) {
     for (int c = 0; c < SLI_ROW_COUNTS; c++)
         slot->batch.rows[c] = 0;
     slot->fed = false;
-    slot->after = -1;
-}
-
-/* What was enqueued because an end was seen says so: devices know it, and the simulation has no other way. */
-static sli_action *add_ring_waits(const sli_binding *bound, sli_action *out, uint16_t lane, int64_t after) {
-    for (const sli_lane_end *e = bound->ends; e < bound->ends + bound->n_ends; e++)
-        if (e->lane != lane)
-            *out++ = (sli_action){
-                .kind = SLI_WAIT, .lane = lane, .of = e->lane, .value = (uint64_t)(after * e->rate + e->batch_offset)};
-    return out;
 }
 
 static sli_action *add_payload(sli_driver *d, sli_action *out, const sli_plan_action *a) {
@@ -24,8 +14,6 @@ static sli_action *add_payload(sli_driver *d, sli_action *out, const sli_plan_ac
     uint32_t *cursor = &d->cursors[a->payload];
     int64_t micro_batch = d->step - p->lag;
     const sli_slot *slot = micro_batch < 0 ? &d->none : sli_steps_slot(d, micro_batch);
-    if (p->reads_host && slot->after >= 0)
-        out = add_ring_waits(d->bound, out, a->lane, slot->after);
     *out++ = (sli_action){.kind = a->kind, .lane = a->lane, .batch = &slot->batch, .work = &p->works[*cursor]};
     *cursor = *cursor + 1 == p->n_works ? 0 : *cursor + 1;
     return out;
