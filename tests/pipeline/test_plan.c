@@ -265,6 +265,27 @@ START_TEST(pieces_are_the_whole_in_order) {
 }
 END_TEST
 
+START_TEST(a_link_without_peer_access_is_staged_or_refused_by_name) {
+    ck_assert_int_eq(
+        sl_setting_set("SLUICE_SIM_TOPOLOGY", "{\"links\": {\"each\": [{\"from\": 1, \"to\": 2, \"peer\": false}]}}"),
+        SL_OK);
+    chain c;
+    make_chain(&c, 4, NULL);
+    end_chain(&c);
+    sl_plan *p = must_compile(c.g, NULL, NULL);
+    int n = 0;
+    for (int i = 0; i < p->n_edges; i++)
+        if (p->edges[i].route != SLI_ROUTE_HOST)
+            ck_assert_int_eq(p->edges[i].route, n++ == 1 ? SLI_ROUTE_STAGED : SLI_ROUTE_PEER);
+    ck_assert_int_eq(n, 3);
+    ck_assert_uint_gt(p->pinned_bytes, 0);
+    sl_plan_destroy(p);
+    ck_assert_int_eq(sl_plan_create(c.g, &(sl_plan_options){.route = SL_ROUTE_PEER}, &p), SL_UNSUPPORTED);
+    ck_assert_msg(strstr(sl_last_error(), "sim:1 cannot copy directly to sim:2") != NULL, "%s", sl_last_error());
+    sl_graph_destroy(c.g);
+}
+END_TEST
+
 START_TEST(too_many_pieces_are_refused) {
     chain c;
     sl_plan *p;
@@ -444,6 +465,7 @@ int main(void) {
         TEST(a_staged_skip_has_a_slot_for_each_half_of_a_copy),
         TEST(a_value_is_copied_once_to_each_device),
         TEST(pieces_are_the_whole_in_order),
+        TEST(a_link_without_peer_access_is_staged_or_refused_by_name),
         TEST(too_many_pieces_are_refused),
         TEST(credits_cost_no_time),
         TEST(credits_are_enough_and_no_less_than_asked_for),
