@@ -23,6 +23,7 @@ enum {
     SLI_MAX_PIECES = 1024,
     SLI_MAX_WORKS = 4096,     /* combinations of slots of one payload */
     SLI_WORKS_WISHED = 256,   /* above it the planner's own depths are rounded up */
+    SLI_CREDITS_LEAST = 64,   /* unless somebody asks for fewer */
     SLI_CREDITS_WISHED = 4096 /* enough for any latency: slots that hold more need not all be fed from ahead */
 };
 

@@ -93,13 +93,16 @@ static void measure_slots(sli_build *b) {
 /* The first payload of step k + n waits for the last of step k, where the slots hold n: both are enqueued before the
  * former can run if the host may be n + 1 steps ahead. Credits come back late by the time that the host needs, so a
  * micro-batch's latency must be covered twice: 2 * ceil(latency / period) - 1, and a micro-batch cannot have more
- * periods on its way than it has payloads to pass, or slots to lie in. */
+ * periods on its way than it has payloads to pass, or slots to lie in. Where nobody asked for a number there are more:
+ * the host then wakes once for many small steps. */
 void sli_build_credits(sli_build *b) {
     measure_slots(b);
     int64_t hold = b->slots_hold, way = b->longest_way < hold ? b->longest_way : hold;
     int64_t ahead = hold + 1 < SLI_CREDITS_WISHED ? hold + 1 : SLI_CREDITS_WISHED;
     ahead = ahead < 2 * way - 1 ? 2 * way - 1 : ahead;
     ahead += b->p->max_lag;
+    if (!b->p->options.credits && ahead < SLI_CREDITS_LEAST)
+        ahead = SLI_CREDITS_LEAST;
     b->p->credits = ahead > b->p->options.credits ? (uint32_t)ahead : b->p->options.credits;
     b->p->options.credits = b->p->credits;
     b->p->slots_hold = hold < UINT32_MAX ? (uint32_t)hold : UINT32_MAX;

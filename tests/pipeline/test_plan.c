@@ -330,9 +330,9 @@ START_TEST(credits_are_enough_and_no_less_than_asked_for) {
     sl_plan *p = must_compile(c.g, NULL, NULL), *more = must_compile(c.g, &(sl_plan_options){.credits = 500}, NULL);
     sl_plan *less = must_compile(c.g, &(sl_plan_options){.credits = 1}, NULL);
     ck_assert_uint_eq(p->slots_hold, 2 + 3 * (2 + 2) + 2); /* of the input, of 3 links at both ends, of the output */
-    ck_assert_uint_eq(p->credits, 2 * 9 - 1);              /* 4 stages, 3 hops, a copy in and a copy out */
+    ck_assert_uint_eq(less->credits, 2 * 9 - 1);           /* 4 stages, 3 hops, a copy in and a copy out */
     ck_assert_uint_eq(more->credits, 500);
-    ck_assert_uint_eq(less->credits, p->credits);
+    ck_assert_uint_eq(p->credits, 64); /* small steps are many a wake */
     sl_plan *deep = must_compile(c.g, &(sl_plan_options){.depth = 50}, NULL);
     ck_assert_uint_eq(deep->slots_hold, 8 * 50);
     ck_assert_uint_gt(deep->credits, deep->slots_hold);
