@@ -69,11 +69,18 @@ uint32_t sli_plan_waited(const sl_plan *p, const sli_plan_action *wait, int64_t 
 
 /* ---- Sections ---- */
 
+static void print_count(sli_text *t, int n, const char *what, const char *then) {
+    sli_text_add(t, "%d %s%s%s", n, what, n == 1 ? "" : "s", then);
+}
+
 static void print_head(const sl_plan *p, sli_text *t) {
     sl_plan_figures f;
     sl_plan_get_figures(p, &f);
-    sli_text_add(t, "plan: %d stages on %d devices, %d edges between stages, %d lanes\n", f.n_stages, p->n_devices,
-                 f.n_edges, f.n_lanes);
+    sli_text_add(t, "plan: ");
+    print_count(t, f.n_stages, "stage", " on ");
+    print_count(t, p->n_devices, "device", ", ");
+    print_count(t, f.n_edges, "edge", " between stages, ");
+    print_count(t, f.n_lanes, "lane", "\n");
     sli_text_add(t, "micro-batches of at most");
     for (int r = 0; r < p->n_row_counts; r++)
         sli_text_add(t, "%s %u %s", r ? "," : "", p->max_rows[r], p->row_names[r]);
@@ -85,15 +92,22 @@ static void print_head(const sl_plan *p, sli_text *t) {
                      p->options.groups, p->options.groups);
 }
 
+/* Each kind once, in the order of its first op. */
 static void print_ops(const sli_plan_stage *s, sli_text *t) {
+    bool first = true;
     for (int k = 0; k < s->n_ops; k++) {
-        int same = 1;
-        while (k + same < s->n_ops && s->ops[k + same].op == s->ops[k].op)
-            same++;
-        sli_text_add(t, "%s%s", k ? ", " : "", s->ops[k].op->name);
+        int before = 0, same = 0;
+        for (int i = 0; i < s->n_ops; i++)
+            if (s->ops[i].op == s->ops[k].op) {
+                before += i < k;
+                same += i >= k;
+            }
+        if (before)
+            continue;
+        sli_text_add(t, "%s%s", first ? "" : ", ", s->ops[k].op->name);
         if (same > 1)
             sli_text_add(t, " x %d", same);
-        k += same - 1;
+        first = false;
     }
 }
 
@@ -161,8 +175,8 @@ static void print_lanes(const sl_plan *p, sli_text *t) {
             sli_text_add(t, "  %d: copies %s -> %s", l, sli_plan_device_text(p, lane->from, from),
                          sli_plan_device_text(p, lane->to, to));
         sli_text_pad(t, line, 34);
-        sli_text_add(t, "%u records a step; at most %u actions and %u events under way\n", lane->rate, lane->n_actions,
-                     lane->n_events);
+        print_count(t, (int)lane->rate, "record", " a step");
+        sli_text_add(t, "; at most %u actions and %u events under way\n", lane->n_actions, lane->n_events);
     }
 }
 
