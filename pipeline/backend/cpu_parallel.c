@@ -66,9 +66,12 @@ static void do_part(sli_section *s, int part, int n_parts) {
 bool sli_help(sli_server *w) {
     int part, n_parts;
     sli_section *s = find_section(w->pool);
-    if (!s || !take_part(s, &part, &n_parts))
+    if (!s)
         return false;
-    atomic_fetch_add(&s->helpers, 1);
+    if (atomic_fetch_add(&s->helpers, 1) >= atomic_load(&s->most_helpers) || !take_part(s, &part, &n_parts)) {
+        atomic_fetch_sub(&s->helpers, 1);
+        return false;
+    }
     sli_go_out(w, s->c);
     do
         do_part(s, part, n_parts);

@@ -41,6 +41,7 @@ static sli_cpu_lane *make_lane(sli_cpu *c, const sli_lane_desc *desc) {
     l->to = desc->to;
     l->mask = power_of_two(desc->n_actions) - 1;
     l->kept = desc->n_events ? desc->n_events : 1;
+    l->was_empty = true;
     atomic_store(&l->watched, SLI_NEVER);
     sli_hold_lane(l, &l->tail, 1);
     add_faults(c, l);

@@ -99,8 +99,11 @@ static inline void chain_build(chain *c) {
             c->in[j + 1][v] = next == d ? c->out[j][v] : chain_new_slot(c, next);
             c->copy[j][v] = next == d ? NULL : add_copy(c->f, c->out[j][v].at, c->in[j + 1][v].at, SLOT);
         }
-        if (c->o.skip && last != 0)
-            c->skip[v] = add_copy(c->f, c->out[0][v].at, c->skipped[v].at, SLOT);
+        if (!c->o.skip || last == 0)
+            continue;
+        c->skip[v] = add_copy(c->f, c->out[0][v].at, c->skipped[v].at, SLOT);
+        c->skip[v]->work.name = "skip"; /* poison tells readers by their names */
+        prepare(c->f, last, c->skip[v]);
     }
 }
 
