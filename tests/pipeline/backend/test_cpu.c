@@ -315,12 +315,14 @@ START_TEST(a_payload_that_blocks_holds_up_its_lane_alone) {
 }
 END_TEST
 
-/* The one worker is lost with the first backend; the second one has another. */
+/* The one worker is lost with each; those that are open, and those that come, have another. */
 START_TEST(what_does_not_end_is_abandoned_and_the_next_backend_works) {
     static const char *const settings[] = {"SLUICE_CPU_WORKERS", "1", NULL};
     test_work *gated, *other;
     begin_cpu(settings);
     uint64_t before = sli_cpu_abandoned();
+    chain_options o = {.n_stages = 3, .n_devices = 2, .depth = 2, .op = &mix_op};
+    chain *open = chain_open(&o, NULL);
     for (int i = 0; i < 3; i++) {
         fixture *f = open_with_gate(&gated, &other);
         static __attribute__((used)) fixture *volatile kept[3];
@@ -331,13 +333,16 @@ START_TEST(what_does_not_end_is_abandoned_and_the_next_backend_works) {
             sched_yield();
         ck_assert_int_eq(f->b->ops->close(f->b, moment_ns), SL_STALLED);
         ck_assert_uint_eq(sli_cpu_abandoned(), before + (uint64_t)i + 1);
-        chain_options o = {.n_stages = 3, .n_devices = 2, .depth = 2, .op = &mix_op};
+        chain_run(open, 30);
+        chain_settle(open);
+        ck_assert_int_eq(chain_wrong(open, 30), 0);
         run_arrangement(&o, 1);
         atomic_store(&the_gate.open, i == 1); /* one of them comes back when nobody waits for it */
         while (i == 1 && atomic_load(&the_gate.inside))
             sched_yield();
     }
     atomic_store(&the_gate.open, 1);
+    chain_close(open);
 }
 END_TEST
 
