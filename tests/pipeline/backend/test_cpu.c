@@ -292,8 +292,10 @@ START_TEST(a_payload_that_blocks_holds_up_its_lane_alone) {
     begin_cpu(NULL);
     ck_assert_int_eq(sli_pool_retain(2, 2, &pool), SL_OK);
     fixture *f = open_with_gate(&gated, &other), *g = fixture_open(NULL);
-    put_gate(f, gated);
-    for (int i = 0; i < 100; i++) {
+    f->b->ops->await(f->b, 0, 1, sli_after_ns(moment_ns)); /* all park */
+    put(f, 0, gated, NULL);
+    put_record(f, 0);
+    for (int i = 0; i < 100; i++) { /* in the same call: who runs the gate has to leave these to another */
         put(f, 1, other, NULL);
         put_record(f, 1);
     }
