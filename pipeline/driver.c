@@ -109,20 +109,26 @@ static void choose_end(const sli_driver *d, uint16_t *lane, uint64_t *value) {
     }
 }
 
-/* No lane has moved for as long as the patience. */
-static bool stands_still(sli_driver *d) {
-    uint64_t now = sli_now_ns();
-    if (!d->owes || d->progress != d->watched)
-        d->moved_ns = now;
-    d->owes = true;
-    d->watched = d->progress;
-    return now - d->moved_ns >= d->p->patience_ns;
-}
-
 /* How long to sleep before the watch looks again: so that a stall is found soon after the patience. */
 static uint64_t watch_ns(const sli_driver *d) {
     uint64_t part = d->p->patience_ns / 8, least = 1000000, most = 100000000;
     return part < least ? least : part > most ? most : part;
+}
+
+/* No lane has moved for as long as the patience. Counted in looks that are apart, not read off the clock: a process
+ * that was stopped or starved as a whole gets its time to go on. */
+static bool stands_still(sli_driver *d) {
+    uint64_t now = sli_now_ns(), apart_ns = watch_ns(d);
+    if (!d->owes || d->progress != d->watched) {
+        d->looks = 0;
+        d->next_look_ns = now + apart_ns;
+    } else if (now >= d->next_look_ns) {
+        d->looks++;
+        d->next_look_ns = now + apart_ns;
+    }
+    d->owes = true;
+    d->watched = d->progress;
+    return d->looks * apart_ns >= d->p->patience_ns;
 }
 
 static void lose_stalled(sli_driver *d) {
@@ -142,7 +148,7 @@ static void sleep_in_await(sli_driver *d) {
             return;
         }
         choose_end(d, &lane, &value);
-        deadline_ns = sli_after_ns(watch_ns(d));
+        deadline_ns = d->next_look_ns;
     }
     sl_status status = d->backend->ops->await(d->backend, lane, value, deadline_ns);
     if (status != SL_OK && status != SL_STALLED)

@@ -45,8 +45,9 @@ struct sli_driver {
     uint32_t pokes_seen;
 
     bool closing;
-    bool owes;                            /* the watch runs */
-    uint64_t progress, watched, moved_ns; /* sum of the timelines; at the last look; when it last rose */
+    bool owes;                  /* the watch runs */
+    uint64_t progress, watched; /* sum of the timelines: now, and at the watch's last look */
+    uint64_t looks, next_look_ns;
 };
 
 enum { SLI_STEPS_A_CALL = 8 };
