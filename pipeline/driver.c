@@ -162,10 +162,11 @@ static void drive(sli_driver *d) {
         look_at_callers(d);
         look_at_lanes(d);
         sli_queue_settle(d);
+        if (advance(d) || sli_driver_failure(d))
+            continue;
         if (d->closing && d->step == d->steps_ended && !d->jobs)
             return;
-        if (!advance(d) && !sli_driver_failure(d))
-            sleep_in_await(d);
+        sleep_in_await(d);
     }
 }
 

@@ -7,6 +7,7 @@
 #include "error.h"
 #include "executor.h"
 #include "futex.h"
+#include "thread.h"
 #include <sluice/uv.h>
 
 struct sli_loop {
@@ -78,7 +79,7 @@ static sl_status start_own(sli_loop *loop) {
         return uv_failed("an async handle", rc);
     }
     loop->async.data = loop;
-    if (!pthread_create(&loop->thread, NULL, loop_main, loop))
+    if (!sli_thread_create(&loop->thread, loop_main, loop))
         return SL_OK;
     uv_close((uv_handle_t *)&loop->async, NULL);
     close_own(loop);

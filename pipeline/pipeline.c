@@ -7,6 +7,7 @@
 #include "executor.h"
 #include "futex.h"
 #include "graph.h"
+#include "thread.h"
 
 static const uint64_t patience_ns = 30000000000;
 enum { QUEUE_LIMIT = 1024 };
@@ -138,7 +139,7 @@ static sl_status start_threads(sl_pipeline *p, void *uv_loop, sl_pipeline **out)
     static const sli_loop_hooks hooks = {deliver, closed, left, NULL};
     sli_loop_hooks own = hooks;
     own.user = p;
-    if (pthread_create(&p->thread, NULL, sli_driver_main, p))
+    if (sli_thread_create(&p->thread, sli_driver_main, p))
         return sl_fail(SL_OUT_OF_MEMORY, "no thread for a pipeline's driver: the system gives no more");
     sl_status status = sli_loop_open(uv_loop, &own, &p->loop);
     if (status == SL_OK)
