@@ -57,12 +57,17 @@ bool cli_parse_ints(const char *option, const char *text, int **ints, int *n);
 void cli_complain(const char *format, ...) SL_PRINTF(1, 2);
 /* Complains with sl_last_error and gives the exit code for a status. */
 int cli_fail(sl_status status);
+/* The same where a file was to be read: what is wrong with it, or unsupported in it, is exit code 6. */
+int cli_fail_file(sl_status status);
 
 /* The devices of an option, checked; the caller frees. */
 int cli_devices_of(const char *text, sl_device **devices, int *n);
 
 /* Prints and frees; an exit code: 1 where stdout cannot be written. */
 int cli_print_json(json_t *root);
+
+/* A name from a file, left-aligned: control characters do not reach the terminal. */
+void cli_print_name(const char *name, int width);
 
 /* 1,234,567 bytes as "1.2 MB". */
 const char *cli_bytes(uint64_t bytes, char text[32]);

@@ -8,14 +8,13 @@ static int exit_code_of(sl_status status) {
     case SL_OK:
         return EXIT_FINE;
     case SL_INVALID:
+    case SL_UNSUPPORTED:
         return EXIT_USAGE;
     case SL_NO_DEVICE:
         return EXIT_NO_DEVICE;
     case SL_OUT_OF_MEMORY:
         return EXIT_NO_MEMORY;
     case SL_BAD_FILE:
-    case SL_IO:
-    case SL_UNSUPPORTED:
         return EXIT_BAD_FILE;
     default:
         return EXIT_FAILED;
@@ -26,6 +25,11 @@ int cli_fail(sl_status status) {
     const char *sentence = sl_last_error();
     cli_complain("%s", *sentence ? sentence : sl_status_name(status));
     return exit_code_of(status);
+}
+
+int cli_fail_file(sl_status status) {
+    int code = cli_fail(status);
+    return status == SL_IO || status == SL_UNSUPPORTED ? EXIT_BAD_FILE : code;
 }
 
 int cli_devices_of(const char *text, sl_device **devices, int *n) {
@@ -49,6 +53,13 @@ int cli_print_json(json_t *root) {
         return EXIT_FINE;
     cli_complain("the result cannot be written to stdout");
     return EXIT_FAILED;
+}
+
+void cli_print_name(const char *name, int width) {
+    int n = 0;
+    for (const unsigned char *at = (const unsigned char *)name; *at; at++)
+        n += *at < 0x20 || *at == 0x7f ? printf("\\x%02x", *at) : printf("%c", *at);
+    printf("%*s", n < width ? width - n : 0, "");
 }
 
 const char *cli_bytes(uint64_t bytes, char text[32]) {

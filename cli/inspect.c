@@ -16,7 +16,8 @@ static void help(void) {
 
 static void print_tensor(const sl_checkpoint_tensor *t) {
     char bytes[32];
-    printf("%-56s %-8s [", t->name, t->type_name);
+    cli_print_name(t->name, 56);
+    printf(" %-8s [", t->type_name);
     for (int d = 0; d < t->rank; d++)
         printf("%s%lld", d ? ", " : "", (long long)t->shape[d]);
     printf("]  %s%s\n", cli_bytes(t->bytes, bytes), t->readable ? "" : "  (a type that cannot be run)");
@@ -100,7 +101,7 @@ static int run(int argc, char **argv) {
     sl_checkpoint *c;
     sl_status status = sl_checkpoint_open(path, &c);
     if (status != SL_OK)
-        return cli_fail(status);
+        return cli_fail_file(status);
     uint64_t total = 0;
     json_t *model = describe_model(path), *list = tensors_json(c, &total), *metadata = metadata_json(c);
     char bytes[32];

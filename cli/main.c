@@ -1,5 +1,6 @@
 /* The `sluice` command: finds the subcommand and runs it. */
 #include "cli.h"
+#include <fcntl.h>
 #include <string.h>
 
 static const cli_command *const commands[] = {&cli_run, &cli_plan, &cli_inspect, &cli_devices, &cli_env, &cli_synth};
@@ -32,8 +33,16 @@ static void print_help(void) {
         "130 interrupted.\n");
 }
 
+static bool has_more(int argc, char **argv, int n) {
+    if (argc > n)
+        cli_complain("%s: '%s' is one argument too many", argv[0], argv[n]);
+    return argc > n;
+}
+
 static int help(int argc, char **argv) {
-    if (argc == 1) {
+    if (has_more(argc, argv, 2))
+        return EXIT_USAGE;
+    if (argc == 1 || !strcmp(argv[1], "help") || !strcmp(argv[1], "version")) {
         print_help();
         return EXIT_FINE;
     }
@@ -51,27 +60,43 @@ static void warn(sl_log_level level, const char *message, void *user) {
         fprintf(stderr, "sluice: warning: %s\n", message);
 }
 
-int main(int argc, char **argv) {
-    sl_set_log(warn, NULL);
-    if (argc < 2) {
+/* Closed standard streams are held by something harmless, so that no other file gets their numbers: reading finds the
+ * end, writing fails. */
+static void hold_streams(void) {
+    for (int fd = 0; fd <= 2; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDONLY) < 0)
+            return;
+}
+
+static int run(int argc, char **argv) {
+    if (argc < 1) {
         cli_complain("a command is missing; `sluice help` lists them");
         return EXIT_USAGE;
     }
-    const char *name = argv[1];
+    const char *name = argv[0];
     if (!strcmp(name, "help") || !strcmp(name, "--help") || !strcmp(name, "-h"))
-        return help(argc - 1, argv + 1);
+        return help(argc, argv);
     if (!strcmp(name, "version") || !strcmp(name, "--version")) {
+        if (has_more(argc, argv, 1))
+            return EXIT_USAGE;
         printf("sluice %s\n", sl_version());
         return EXIT_FINE;
     }
     const cli_command *c = find(name);
     if (!c)
         return unknown(name);
-    for (int i = 2; i < argc; i++)
+    for (int i = 1; i < argc; i++)
         if (!strcmp(argv[i], "--help"))
-            return help(2, argv);
-    int code = c->run(argc - 1, argv + 1);
-    if (fflush(stdout) != 0 && code == EXIT_FINE)
-        code = EXIT_FAILED;
-    return code;
+            return help(2, (char *[]){argv[i], argv[0], NULL});
+    return c->run(argc, argv);
+}
+
+int main(int argc, char **argv) {
+    hold_streams();
+    sl_set_log(warn, NULL);
+    int code = run(argc - 1, argv + 1);
+    if ((fflush(stdout) == 0 && !ferror(stdout)) || code != EXIT_FINE)
+        return code;
+    cli_complain("the result cannot be written to stdout");
+    return EXIT_FAILED;
 }

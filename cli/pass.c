@@ -5,13 +5,20 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-enum { LOOK_NS = 50000000 }; /* how often the waiting thread looks at Ctrl-C */
+enum {
+    LOOK_NS = 50000000, /* how often the waiting thread looks at Ctrl-C */
+    MOST_LOOKS = 200    /* that it drains for, after one */
+};
 
 static volatile sig_atomic_t interrupted;
 
+/* The first asks, the second insists: what stands still cannot be drained. */
 static void on_interrupt(int signal_number) {
     (void)signal_number;
+    if (interrupted)
+        _exit(EXIT_INTERRUPTED);
     interrupted = 1;
 }
 
@@ -102,15 +109,20 @@ static void show(const pass *p, const under_way *all) {
 static sl_status wait_for_all(pass *p, under_way *all) {
     sl_status first = SL_OK;
     char message[1024] = "";
+    int looks = 0;
     for (int i = 0; i < p->options.sequences && all[i].job; i++) {
         sl_status status;
         while ((status = sl_job_wait(all[i].job, LOOK_NS)) == SL_TIMED_OUT) {
             if (p->show_progress)
                 show(p, all);
+            if (p->interrupted && ++looks > MOST_LOOKS) {
+                cli_complain("interrupted; what is under way does not end, and is left");
+                _exit(EXIT_INTERRUPTED);
+            }
             if (!interrupted || p->interrupted)
                 continue;
             p->interrupted = true;
-            for (int k = i; k < p->options.sequences; k++)
+            for (int k = i; k < p->options.sequences && all[k].job; k++)
                 sl_job_cancel(all[k].job);
         }
         if (status == SL_OK || first != SL_OK || (status == SL_CANCELLED && p->interrupted))
@@ -140,9 +152,13 @@ static bool take_figures(pass *p, sl_pipeline *pipeline) {
 static sl_status go(pass *p, sl_generator *g, under_way *all) {
     sl_pipeline *pipeline = sl_generator_pipeline(g);
     sl_pipeline_reset_figures(pipeline);
-    sl_status status = submit(p, g, all), ended = wait_for_all(p, all);
-    if (status == SL_OK)
-        status = ended;
+    char message[1024];
+    sl_status status = submit(p, g, all);
+    snprintf(message, sizeof message, "%s", sl_last_error());
+    for (int i = 0; status != SL_OK && i < p->options.sequences && all[i].job; i++)
+        sl_job_cancel(all[i].job);
+    sl_status ended = wait_for_all(p, all);
+    status = status == SL_OK ? ended : sl_fail(status, "%s", message);
     if (!take_figures(p, pipeline) && status == SL_OK)
         status = sl_fail(SL_OUT_OF_MEMORY, "out of memory");
     return status;

@@ -1,6 +1,7 @@
 /* See placement.h. */
 #include "placement.h"
 #include <stdlib.h>
+#include <strings.h>
 
 static int place(placement *p, const sl_model *model, const sl_device *devices, int n) {
     int *split = NULL, n_split = 0, code = EXIT_FINE;
@@ -31,6 +32,10 @@ int placement_resolve(placement *p, const sl_model *model) {
     int code = cli_devices_of(p->devices, &devices, &n);
     if (code != EXIT_FINE)
         return code;
+    sl_model_info info;
+    sl_model_get_info(model, &info);
+    if (!strcasecmp(p->devices, "auto") && !p->split && n > info.n_layers)
+        n = info.n_layers; /* each device has a layer */
     code = place(p, model, devices, n);
     free(devices);
     return code;

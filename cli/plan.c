@@ -64,7 +64,7 @@ static int run(int argc, char **argv) {
     sl_model *model;
     sl_status status = sl_model_open(path, &model);
     if (status != SL_OK)
-        return cli_fail(status);
+        return cli_fail_file(status);
     int code = placement_resolve(&where, model);
     if (code == EXIT_FINE && (status = print_plan(model, (sl_plan_format)as)) != SL_OK)
         code = cli_fail(status);

@@ -9,7 +9,7 @@
 static placement where;
 static cli_texts ids;
 static const char *stop_ids, *vocab_path;
-static int n_tokens = 64, sequences = 1, groups, chunk, context, top_k;
+static int n_tokens = 64, sequences, patience_s, groups, chunk, context, top_k;
 static float temperature, top_p = 1;
 static uint64_t seed;
 static bool as_json, verify, stats, ignore_eos;
@@ -18,7 +18,9 @@ static const cli_option options[] = {
     PLACEMENT_OPTIONS(where),
     {"ids", 0, CLI_TEXTS, &ids, 0, 0, "1,2,3", "ids to go on from; again for the next sequence (the model's BOS)"},
     {"tokens", 'n', CLI_COUNT, &n_tokens, 1, INT32_MAX, "N", "new tokens of each sequence (64)"},
-    {"sequences", 0, CLI_COUNT, &sequences, 1, 65536, "N", "that travel at once (1)"},
+    {"sequences", 0, CLI_COUNT, &sequences, 1, 65536, "N", "that travel at once; the default is one for each --ids"},
+    {"patience", 0, CLI_COUNT, &patience_s, 1, 1000000, "S",
+     "seconds that nothing may move before it counts as hung (30)"},
     {"temperature", 0, CLI_REAL, &temperature, 0, 1e6, "T", "0, the default: the likeliest token"},
     {"top-p", 0, CLI_REAL, &top_p, 0, 1, "P", "draw from the fewest tokens that reach P (1)"},
     {"top-k", 0, CLI_COUNT, &top_k, 0, INT32_MAX, "K", "draw from the K likeliest tokens; 0: all"},
@@ -46,6 +48,13 @@ static int make_prompts(const sl_model *model, prompt **prompts, int *n) {
     sl_model_info info;
     sl_model_get_info(model, &info);
     *n = ids.n ? ids.n : 1;
+    if (sequences == 0)
+        sequences = *n;
+    if (sequences < ids.n) {
+        cli_complain("run: --ids is given %d times for %d sequences; give --sequences %d, or none", ids.n, sequences,
+                     ids.n);
+        return EXIT_USAGE;
+    }
     *prompts = calloc((size_t)*n, sizeof **prompts);
     if (!*prompts)
         return cli_fail(sl_fail(SL_OUT_OF_MEMORY, "out of memory"));
@@ -57,6 +66,11 @@ static int make_prompts(const sl_model *model, prompt **prompts, int *n) {
     if (info.bos_id < 0) {
         cli_complain("run: --ids is missing, and the model names no BOS id to begin with");
         return EXIT_USAGE;
+    }
+    if (info.bos_id >= info.n_vocab) {
+        cli_complain("the model's config.json: bos_token_id is %d, and the vocabulary has %d ids", info.bos_id,
+                     info.n_vocab);
+        return EXIT_BAD_FILE;
     }
     (*prompts)[0] = (prompt){malloc(sizeof(int)), 1};
     if (!(*prompts)[0].ids)
@@ -71,8 +85,18 @@ static void free_prompts(prompt *prompts, int n) {
     free(prompts);
 }
 
+static int check_vocab(const sl_vocab *vocab, int n_vocab) {
+    int size = sl_vocab_size(vocab);
+    if (size > 0 && size < n_vocab)
+        cli_complain("warning: the vocabulary has %d ids and the model %d: the others have no text", size, n_vocab);
+    if (size > 0)
+        return EXIT_FINE;
+    cli_complain("the vocabulary is empty; give another by --vocab");
+    return EXIT_BAD_FILE;
+}
+
 /* The vocabulary that was asked for, or the model's own, without which ids are printed. */
-static int open_vocab(const char *model_path, sl_vocab **vocab) {
+static int open_vocab(const char *model_path, int n_vocab, sl_vocab **vocab) {
     char own[4096];
     struct stat st;
     *vocab = NULL;
@@ -81,9 +105,9 @@ static int open_vocab(const char *model_path, sl_vocab **vocab) {
         return EXIT_FINE;
     sl_status status = sl_vocab_open(vocab_path ? vocab_path : own, vocab);
     if (status == SL_OK)
-        return EXIT_FINE;
+        return check_vocab(*vocab, n_vocab);
     if (vocab_path)
-        return cli_fail(status);
+        return cli_fail_file(status);
     cli_complain("warning: ids instead of text: %s", sl_last_error());
     return EXIT_FINE;
 }
@@ -135,7 +159,7 @@ static int print_plain(const pass *p, const sl_vocab *vocab) {
         putchar('\n');
         free(text);
     }
-    return fflush(stdout) == 0 ? EXIT_FINE : EXIT_FAILED;
+    return EXIT_FINE; /* whether it could be written is seen at the end */
 }
 
 static void print_stats(const pass *p) {
@@ -145,6 +169,8 @@ static void print_stats(const pass *p) {
     for (int i = 0; i < p->n_shares; i++)
         fprintf(stderr, "%s %s %.0f %%", i ? "," : "", p->shares[i].device, 100 * p->shares[i].busy);
     fprintf(stderr, "\n");
+    if (p->seconds <= 0 && placement_is_simulated(&where))
+        fprintf(stderr, "simulated devices and links take no time until SLUICE_SIM_TOPOLOGY gives them speeds\n");
 }
 
 static int compare(const pass *a, const pass *b) {
@@ -185,21 +211,25 @@ static int run_model(sl_model *model, const sl_vocab *vocab, const prompt *promp
     int *stops = NULL, n_stops = 0;
     if (stop_ids && !cli_parse_ints("stop-ids", stop_ids, &stops, &n_stops))
         return EXIT_USAGE;
-    pass p = {
-        .model = model,
-        .layers = where.layers,
-        .options = {.sequences = sequences, .groups = groups, .chunk = chunk, .context = context, .logits = verify},
-        .params = {.max_tokens = n_tokens,
-                   .temperature = temperature,
-                   .top_p = top_p,
-                   .top_k = top_k,
-                   .seed = seed,
-                   .stop_ids = stops,
-                   .n_stop_ids = n_stops,
-                   .ignore_eos = ignore_eos},
-        .prompts = prompts,
-        .n_prompts = n_prompts,
-        .stream = sequences == 1 && !as_json ? vocab : NULL};
+    pass p = {.model = model,
+              .layers = where.layers,
+              .options = {.sequences = sequences,
+                          .groups = groups,
+                          .chunk = chunk,
+                          .context = context,
+                          .logits = verify,
+                          .pipeline.patience_ns = (uint64_t)patience_s * 1000000000u},
+              .params = {.max_tokens = n_tokens,
+                         .temperature = temperature,
+                         .top_p = top_p,
+                         .top_k = top_k,
+                         .seed = seed,
+                         .stop_ids = stops,
+                         .n_stop_ids = n_stops,
+                         .ignore_eos = ignore_eos},
+              .prompts = prompts,
+              .n_prompts = n_prompts,
+              .stream = sequences == 1 && !as_json ? vocab : NULL};
     p.show_progress = isatty(STDERR_FILENO) && !p.stream;
     int code = pass_run(&p);
     if (code == EXIT_FINE || code == EXIT_INTERRUPTED) {
@@ -216,6 +246,12 @@ static int run_model(sl_model *model, const sl_vocab *vocab, const prompt *promp
     return code;
 }
 
+static int vocabulary_of(const sl_model *model) {
+    sl_model_info info;
+    sl_model_get_info(model, &info);
+    return info.n_vocab;
+}
+
 static int run(int argc, char **argv) {
     const char *path;
     sl_model *model = NULL;
@@ -225,13 +261,13 @@ static int run(int argc, char **argv) {
     if (!cli_parse(argc, argv, options, N_OPTIONS, &path, 1, "MODEL"))
         goto done;
     sl_status status = sl_model_open(path, &model);
-    code = status == SL_OK ? placement_resolve(&where, model) : cli_fail(status);
+    code = status == SL_OK ? placement_resolve(&where, model) : cli_fail_file(status);
     if (code == EXIT_FINE)
         code = check_verify();
     if (code == EXIT_FINE)
         code = make_prompts(model, &prompts, &n_prompts);
     if (code == EXIT_FINE)
-        code = open_vocab(path, &vocab);
+        code = open_vocab(path, vocabulary_of(model), &vocab);
     if (code == EXIT_FINE)
         code = run_model(model, vocab, prompts, n_prompts);
 done:

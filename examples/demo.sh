@@ -36,5 +36,6 @@ else
     echo "The sequences differ: this is a bug." >&2
     exit 1
 fi
-echo "The same without devices at hand, in virtual time:  $sluice run $model --devices sim:0,sim:1,sim:2,sim:3 --ids 1 --stats"
+echo "The same without devices at hand, in virtual time:"
+echo "  SLUICE_SIM_TOPOLOGY='{\"devices\":{\"operations_per_s\":8e8},\"links\":{\"bytes_per_s\":1e6,\"latency_ns\":1000000}}' $sluice run $model --devices sim:0,sim:1,sim:2,sim:3 --ids 1 --stats"
 echo "What each device holds and does:  $sluice plan $model --devices cpu:0,cpu:1,cpu:2,cpu:3"

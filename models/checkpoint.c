@@ -104,6 +104,8 @@ static sl_status open_folder(const char *folder, sl_checkpoint *checkpoint) {
 sl_status sl_checkpoint_open(const char *path, sl_checkpoint **result) {
     struct stat about;
     *result = NULL;
+    if (!path || !*path)
+        return sl_fail(SL_IO, "a checkpoint is to be opened, and its path is empty");
     sl_checkpoint *checkpoint = sl_calloc(1, sizeof *checkpoint);
     if (!checkpoint)
         return SL_OUT_OF_MEMORY;

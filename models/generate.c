@@ -176,6 +176,8 @@ static sl_status open_ring(sl_generator *g, const sl_generator_options *o, const
     p.plan.max_segments = (uint32_t)g->n_places;
     p.plan.groups = (uint32_t)g->groups;
     p.feed = &feed;
+    if (p.queue_limit == 0 && g->n_places > 1024)
+        p.queue_limit = (uint32_t)g->n_places; /* each sequence may have its job */
     sl_status status = sl_pipeline_open(graph, &p, &g->pipeline);
     sl_graph_destroy(graph);
     return status;

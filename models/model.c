@@ -33,6 +33,8 @@ static sl_status open_parts(sl_model *model, const char *path) {
 
 sl_status sl_model_open(const char *path, sl_model **result) {
     *result = NULL;
+    if (!path || !*path)
+        return sl_fail(SL_IO, "a model is to be opened, and its path is empty");
     sl_model *model = sl_calloc(1, sizeof *model);
     if (!model)
         return SL_OUT_OF_MEMORY;

@@ -117,6 +117,8 @@ static sl_status read_any(const char *path, sl_vocab *vocab) {
 
 sl_status sl_vocab_open(const char *path, sl_vocab **result) {
     *result = NULL;
+    if (!path || !*path)
+        return sl_fail(SL_IO, "a vocabulary is to be opened, and its path is empty");
     sl_vocab *vocab = sl_calloc(1, sizeof *vocab);
     if (!vocab)
         return SL_OUT_OF_MEMORY;

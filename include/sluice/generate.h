@@ -53,8 +53,10 @@ typedef struct sl_generate_params {
     bool ignore_eos; /* the model's own stop ids do not stop */
 } sl_generate_params;
 
-/* On the loop, a token at a time and in order. `logits` [n_vocab], which the id was drawn from, if the generator was
- * opened with logits, else NULL; valid during the call. The stop id itself is not handed over. */
+/* On the loop, a token at a time and in order, all before the job's callback. sl_job_wait may return before the last of
+ * them: whoever reads what they left behind waits for the callback, or closes the generator first. `logits` [n_vocab],
+ * which the id was drawn from, if the generator was opened with logits, else NULL; valid during the call. The stop id
+ * itself is not handed over. */
 typedef void (*sl_token_fn)(sl_sequence *sequence, int id, const float *logits, void *user);
 
 /* Continues the sequence: first `ids` (copied; at least one), then new tokens. One job a sequence at a time (SL_BUSY).
