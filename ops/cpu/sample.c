@@ -1,5 +1,5 @@
 /* Sampling: a row's candidates are laid side by side in the order of falling logits, equal ones by id, and the one that
- * the drawn number points at is taken. A heap gives that order as far as it is needed. Sums are in f64. */
+ * the drawn number points at is taken. Heaps give that order as far as it is needed. Sums are in f64. */
 #include "cpu/kernels.h"
 #include "cpu/parallel.h"
 #include "cpu/vector_kernels.h"
@@ -9,52 +9,77 @@
 
 /* ---- Candidates in order ---- */
 
+/* Ids that are put in order as far as it is asked for: the first n_heap are a heap, the best first; behind them lie
+ * those that were taken from it, the last first. */
+typedef struct tier {
+    int32_t *ids;
+    int64_t n, n_heap; /* n_heap -1: not a heap yet */
+} tier;
+
+/* The likely ones apart: mostly the others need not be put in order at all. */
 typedef struct candidates {
     const float *logits; /* [n_ids] */
     float *weights;      /* [n_ids] exp((logit - largest) / temperature) */
-    int32_t *heap;       /* [n] ids: the first n_heap are a heap, best first; behind them those taken, the last first */
-    int64_t n_ids, n, n_heap;
+    int32_t *ids;        /* [n_ids] memory of the tiers */
+    int64_t n_ids, n;
+    float likely_from; /* the least logit of a likely one */
+    tier likely, other;
 } candidates;
+
+#define LIKELY 12.0f /* temperatures below the largest logit, or nearer: weights of exp(-12) and more */
 
 static bool is_better(const candidates *c, int32_t a, int32_t b) {
     return c->logits[a] > c->logits[b] || (c->logits[a] == c->logits[b] && a < b);
 }
 
-static void sift_down(candidates *c, int64_t i) {
-    int32_t id = c->heap[i];
-    for (int64_t child; (child = 2 * i + 1) < c->n_heap; i = child) {
-        if (child + 1 < c->n_heap && is_better(c, c->heap[child + 1], c->heap[child]))
+static void sift_down(const candidates *c, const tier *t, int64_t i) {
+    int32_t id = t->ids[i];
+    for (int64_t child; (child = 2 * i + 1) < t->n_heap; i = child) {
+        if (child + 1 < t->n_heap && is_better(c, t->ids[child + 1], t->ids[child]))
             child++;
-        if (!is_better(c, c->heap[child], id))
+        if (!is_better(c, t->ids[child], id))
             break;
-        c->heap[i] = c->heap[child];
+        t->ids[i] = t->ids[child];
     }
-    c->heap[i] = id;
+    t->ids[i] = id;
 }
 
-/* NaN is no candidate. */
-static void make_heap(candidates *c) {
-    int64_t n = 0;
-    for (int64_t id = 0; id < c->n_ids; id++)
-        if (isnan(c->logits[id]))
-            c->weights[id] = 0;
+/* Fills the tiers, the likely one from the front of the memory and the other one from its end. NaN is no candidate. */
+static void sort_out(candidates *c) {
+    int64_t front = 0, back = c->n_ids;
+    for (int64_t id = 0; id < c->n_ids; id++) {
+        if (c->logits[id] >= c->likely_from)
+            c->ids[front++] = (int32_t)id;
+        else if (!isnan(c->logits[id]))
+            c->ids[--back] = (int32_t)id;
         else
-            c->heap[n++] = (int32_t)id;
-    c->n = c->n_heap = n;
-    for (int64_t i = n / 2 - 1; i >= 0; i--)
-        sift_down(c, i);
+            c->weights[id] = 0;
+    }
+    c->likely = (tier){c->ids, front, -1};
+    c->other = (tier){c->ids + back, c->n_ids - back, -1};
+    c->n = c->likely.n + c->other.n;
+}
+
+/* The `i`th best of a tier. */
+static int32_t best_of(const candidates *c, tier *t, int64_t i) {
+    if (t->n_heap < 0) {
+        t->n_heap = t->n;
+        for (int64_t k = t->n / 2 - 1; k >= 0; k--)
+            sift_down(c, t, k);
+    }
+    while (t->n - t->n_heap <= i) {
+        int32_t best = t->ids[0];
+        t->ids[0] = t->ids[--t->n_heap];
+        t->ids[t->n_heap] = best;
+        if (t->n_heap)
+            sift_down(c, t, 0);
+    }
+    return t->ids[t->n - 1 - i];
 }
 
 /* The `i`th best, i below n. */
 static int32_t candidate(candidates *c, int64_t i) {
-    while (c->n - c->n_heap <= i) {
-        int32_t best = c->heap[0];
-        c->heap[0] = c->heap[--c->n_heap];
-        c->heap[c->n_heap] = best;
-        if (c->n_heap)
-            sift_down(c, 0);
-    }
-    return c->heap[c->n - 1 - i];
+    return i < c->likely.n ? best_of(c, &c->likely, i) : best_of(c, &c->other, i - c->likely.n);
 }
 
 /* ---- One row ---- */
@@ -98,7 +123,7 @@ static double cut_to_share(candidates *c, double share, double total, int64_t *n
 }
 
 static int32_t draw(candidates *c, const params *p) {
-    make_heap(c);
+    sort_out(c);
     int64_t n = p->top_k > 0 && p->top_k < c->n ? p->top_k : c->n;
     double total = weight_of(c, n), sum = 0;
     if (p->top_p > 0 && p->top_p < 1)
@@ -157,6 +182,7 @@ static int32_t sample_row(job *j, int64_t r, candidates *c) {
     }
     c->logits = logits;
     c->n_ids = j->n;
+    c->likely_from = largest - LIKELY * p.temperature;
     kernels->weigh(logits, largest, p.temperature, c->weights, (size_t)j->n);
     return draw(c, &p);
 }
@@ -164,7 +190,7 @@ static int32_t sample_row(job *j, int64_t r, candidates *c) {
 static void sample_part(int part, int n_parts, void *user) {
     job *j = user;
     float *scratch = (float *)((char *)j->call->scratch + (size_t)part * j->part_bytes);
-    candidates c = {.weights = scratch, .heap = (int32_t *)(scratch + j->n)};
+    candidates c = {.weights = scratch, .ids = (int32_t *)(scratch + j->n)};
     int64_t end = sli_part_begin(j->rows, part + 1, n_parts);
     for (int64_t r = sli_part_begin(j->rows, part, n_parts); r < end; r++)
         ((int32_t *)j->call->outputs[0].data)[r] = sample_row(j, r, &c);

@@ -162,6 +162,33 @@ START_TEST(of_equals_the_lowest_ids_are_kept) {
 }
 END_TEST
 
+/* So many unlikely ids that they are drawn as often as the likely ones: falling logits, so that the id that a number
+ * falls on is where the sum of chances reaches it. */
+START_TEST(the_id_is_where_the_number_falls) {
+    enum { N = 300000, ROWS = 12 };
+    float *logits = malloc(N * sizeof *logits);
+    int32_t ids[ROWS];
+    double total = 0;
+    params p = {.seed = 3, .temperature = 0.5f, .sequence = 4};
+    for (int i = 0; i < N; i++) {
+        logits[i] = i < 10 ? -0.01f * (float)i : -6.2f - 1e-6f * (float)i;
+        total += exp((double)logits[i] / 0.5);
+    }
+    ck_assert_int_eq(sample(logits, N, true, &p, ROWS, 3, ids), SL_OK);
+    int unlikely = 0;
+    for (int r = 0; r < ROWS; r++) {
+        double left = total * sli_philox_uniform(3, 0, 4, (uint32_t)r);
+        int id = 0;
+        for (; left > 0; id++)
+            left -= exp((double)logits[id] / 0.5);
+        ck_assert_int_le(abs(ids[r] - (id - 1)), 2);
+        unlikely += ids[r] >= 10;
+    }
+    ck_assert(unlikely > 0 && unlikely < ROWS);
+    free(logits);
+}
+END_TEST
+
 START_TEST(temperature_0_takes_the_largest) {
     const float logits[] = {-3, 2, NAN, 2, 1};
     int32_t ids[50];
@@ -266,6 +293,7 @@ int main(void) {
                                TEST(ids_are_as_frequent_as_their_chances),
                                TEST(top_p_keeps_the_fewest_that_reach_it),
                                TEST(of_equals_the_lowest_ids_are_kept),
+                               TEST(the_id_is_where_the_number_falls),
                                TEST(temperature_0_takes_the_largest),
                                TEST(what_cannot_be_drawn_is_not),
                                TEST(nan_is_passed_over),
