@@ -218,6 +218,13 @@ static void start_slots(sli_driver *d) {
     sli_steps_clear(d, &d->none);
 }
 
+static uint16_t last_lane(const sli_binding *bound) {
+    uint16_t last = 0;
+    for (int l = 0; l < bound->plan->n_lanes; l++)
+        last = bound->lanes[l] > last ? bound->lanes[l] : last;
+    return last;
+}
+
 sl_status sli_driver_create(sl_pipeline *p, sli_driver **driver) {
     const sli_binding *bound = p->bound;
     const sl_plan *plan = bound->plan;
@@ -232,7 +239,8 @@ sl_status sli_driver_create(sl_pipeline *p, sli_driver **driver) {
     d->cursors = sl_calloc((size_t)plan->n_payloads, sizeof *d->cursors);
     d->actions = sl_calloc(plan->n_program * SLI_STEPS_A_CALL, sizeof *d->actions);
     d->tickets = sl_calloc(p->has_feed ? n_slots : 1, sizeof *d->tickets);
-    if (!d->slots || !d->io || !d->cursors || !d->actions || !d->tickets)
+    d->views = sl_calloc((size_t)last_lane(bound) + 1, sizeof *d->views);
+    if (!d->slots || !d->io || !d->cursors || !d->actions || !d->tickets || !d->views)
         return SL_OUT_OF_MEMORY;
     start_cursors(d);
     start_slots(d);
@@ -247,5 +255,6 @@ void sli_driver_destroy(sli_driver *d) {
     sl_free(d->cursors);
     sl_free(d->actions);
     sl_free(d->tickets);
+    sl_free(d->views);
     sl_free(d);
 }

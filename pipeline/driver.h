@@ -13,6 +13,15 @@ typedef struct sli_slot { /* a micro-batch on its way: that of step k is in slot
     uint64_t turn;
 } sli_slot;
 
+typedef struct sli_lane_view { /* where a lane stands, when something hangs: stall.c */
+    bool is_seen;              /* all that there is to see */
+    bool owes;                 /* it has a record to come */
+    int running, waiting;      /* payloads: not known to have ended; behind the wait; -1: none */
+    int64_t step;              /* of the one of both that matters */
+    int blocked_on;            /* lane; -1: none */
+    uint64_t reached;
+} sli_lane_view;
+
 struct sli_driver {
     sl_pipeline *p;
     const sli_binding *bound;
@@ -48,6 +57,7 @@ struct sli_driver {
     bool owes;                  /* the watch runs */
     uint64_t progress, watched; /* sum of the timelines: now, and at the watch's last look */
     uint64_t looks, next_look_ns;
+    sli_lane_view *views; /* [lanes of the backend] */
 };
 
 enum { SLI_STEPS_A_CALL = 8 };
@@ -81,6 +91,6 @@ static inline sl_status sli_driver_failure(const sli_driver *d) {
 
 /* stall.c: into `text`: which action does not end, and what waits for it. */
 enum { SLI_STALL_TEXT = 1024 };
-void sli_stall_describe(const sli_driver *d, char text[SLI_STALL_TEXT]);
+void sli_stall_describe(sli_driver *d, char text[SLI_STALL_TEXT]);
 
 #endif

@@ -5,63 +5,61 @@
 #include <stdio.h>
 #include <string.h>
 
-typedef struct lane_view { /* of the steps that have not ended */
-    bool owes;             /* it has a record to come */
-    int running, waiting;  /* payloads: not known to have ended; behind the wait; -1: none */
-    int64_t step;          /* of the one of both that matters */
-    int blocked_on;        /* lane; -1: none */
-} lane_view;
+static void start_view(sli_lane_view *view) {
+    *view = (sli_lane_view){.running = -1, .waiting = -1, .blocked_on = -1, .reached = view->reached};
+}
 
-/* Returns true when the lane's view is complete. */
-static bool see_action(const sli_driver *d, const sli_plan_action *a, int64_t step, uint64_t reached, lane_view *view) {
-    int64_t value = step * a->rate + a->offset;
-    switch (a->kind) {
-    case SLI_RECORD:
-        if ((uint64_t)value > reached) {
-            view->owes = true;
-            return true;
-        }
-        *view = (lane_view){.running = -1, .waiting = -1, .blocked_on = -1};
-        return false;
-    case SLI_WAIT:
-        if (view->blocked_on < 0 && value > 0 && d->backend->ops->reached(d->backend, a->of) < (uint64_t)value)
-            view->blocked_on = a->of;
-        return false;
-    default:
-        if (view->blocked_on >= 0) {
-            view->waiting = (int)a->payload;
-            view->owes = true;
-        } else if (view->running < 0) {
-            view->running = (int)a->payload;
-        }
-        view->step = step;
-        return view->owes;
+static void see_record(sli_lane_view *view, uint64_t value) {
+    if (value <= view->reached)
+        start_view(view); /* all before it has passed */
+    else
+        view->owes = view->is_seen = true;
+}
+
+static void see_payload(sli_lane_view *view, int payload, int64_t step) {
+    view->step = step;
+    if (view->blocked_on >= 0) {
+        view->waiting = payload;
+        view->owes = view->is_seen = true;
+    } else if (view->running < 0) {
+        view->running = payload;
     }
 }
 
-static lane_view see_lane(const sli_driver *d, uint16_t lane) {
+static void see_action(sli_driver *d, const sli_plan_action *a, int64_t step) {
+    sli_lane_view *view = &d->views[a->lane];
+    int64_t value = step * a->rate + a->offset;
+    if (view->is_seen)
+        return;
+    if (a->kind == SLI_RECORD)
+        see_record(view, (uint64_t)value);
+    else if (a->kind != SLI_WAIT)
+        see_payload(view, (int)a->payload, step);
+    else if (view->blocked_on < 0 && value > 0 && d->views[a->of].reached < (uint64_t)value)
+        view->blocked_on = a->of;
+}
+
+static void see_lanes(sli_driver *d) {
     const sli_binding *bound = d->bound;
-    uint64_t reached = d->backend->ops->reached(d->backend, lane);
-    lane_view view = {.running = -1, .waiting = -1, .blocked_on = -1};
+    for (const sli_lane_end *e = bound->ends; e < bound->ends + bound->n_ends; e++) {
+        d->views[e->lane].reached = d->backend->ops->reached(d->backend, e->lane);
+        start_view(&d->views[e->lane]);
+    }
     for (int64_t step = d->steps_ended; step < d->step; step++)
         for (size_t i = 0; i < bound->plan->n_program; i++)
-            if (bound->program[i].lane == lane && see_action(d, &bound->program[i], step, reached, &view))
-                return view;
-    return view;
+            see_action(d, &bound->program[i], step);
 }
 
 /* The lane that could go on and does not; else one that may hang before its next wait; -1: none. */
-static int find_culprit(const sli_driver *d, lane_view *view) {
+static int find_culprit(const sli_driver *d) {
     int maybe = -1;
     for (int e = 0; e < d->bound->n_ends; e++) {
-        lane_view v = see_lane(d, d->bound->ends[e].lane);
-        bool is_free = v.owes && v.blocked_on < 0;
-        if (is_free || (v.owes && v.running >= 0 && maybe < 0)) {
-            maybe = e;
-            *view = v;
-        }
-        if (is_free)
-            break;
+        uint16_t lane = d->bound->ends[e].lane;
+        const sli_lane_view *v = &d->views[lane];
+        if (v->owes && v->blocked_on < 0)
+            return lane;
+        if (v->owes && v->running >= 0 && maybe < 0)
+            maybe = lane;
     }
     return maybe;
 }
@@ -97,42 +95,36 @@ static void put_payload(writer *w, const sli_driver *d, int payload, int64_t ste
         put(w, " on %s", sl_device_format(plan->devices[p->device].device, device));
 }
 
-static int count_waiting(const sli_driver *d) {
-    int n = 0;
-    for (int e = 0; e < d->bound->n_ends; e++)
-        n += see_lane(d, d->bound->ends[e].lane).blocked_on >= 0;
-    return n;
-}
-
-static void put_waiting(writer *w, const sli_driver *d, uint16_t culprit) {
+static void put_waiting(writer *w, const sli_driver *d, int culprit) {
     enum { NAMED = 3 };
-    int named = 0, waiting = count_waiting(d);
-    for (int e = 0; e < d->bound->n_ends && named < NAMED; e++) {
-        lane_view v = see_lane(d, d->bound->ends[e].lane);
-        if (v.blocked_on != culprit || v.waiting < 0)
+    int named = 0, waiting = 0;
+    for (int e = 0; e < d->bound->n_ends; e++) {
+        const sli_lane_view *v = &d->views[d->bound->ends[e].lane];
+        waiting += v->blocked_on >= 0;
+        if (v->blocked_on != culprit || v->waiting < 0 || named == NAMED)
             continue;
         put(w, "%s", named++ ? ", " : "; for it waits ");
-        put_payload(w, d, v.waiting, v.step);
+        put_payload(w, d, v->waiting, v->step);
     }
     if (waiting > named)
         put(w, named ? ", and %d more lanes behind" : "; %d lanes wait behind it", waiting - named);
 }
 
 static void describe(writer *w, const sli_driver *d) {
-    lane_view view;
-    int culprit = find_culprit(d, &view);
+    int culprit = find_culprit(d);
     double ms = (double)d->p->patience_ns * 1e-6;
     if (culprit < 0) {
         put(w, "nothing has moved for %g ms, and every lane waits for another", ms);
         return;
     }
-    put_payload(w, d, view.running, view.step);
+    put_payload(w, d, d->views[culprit].running, d->views[culprit].step);
     put(w, " has not ended, and nothing has moved for %g ms", ms);
-    put_waiting(w, d, d->bound->ends[culprit].lane);
+    put_waiting(w, d, culprit);
 }
 
-void sli_stall_describe(const sli_driver *d, char text[SLI_STALL_TEXT]) {
+void sli_stall_describe(sli_driver *d, char text[SLI_STALL_TEXT]) {
     writer w = {.n = 0};
+    see_lanes(d);
     describe(&w, d);
     memcpy(text, w.text, w.n + 1);
 }

@@ -274,6 +274,22 @@ START_TEST(what_hangs_is_named_with_what_waits_and_the_next_pipeline_works) {
 }
 END_TEST
 
+START_TEST(tensors_of_a_hung_job_stay_where_they_are) {
+    fixture f;
+    sl_pipeline *p;
+    sl_memory_figures m;
+    set(&f);
+    ck_assert_int_eq(open_chain(&f, "hang:2:3", &p), SL_OK);
+    sl_job *job = submit(&f, p);
+    ck_assert_int_eq(sl_job_wait(job, SL_FOREVER), SL_STALLED);
+    sl_job_release(job);
+    strike(&f);
+    sl_pipeline_close(p, NULL, NULL);
+    ck_assert_int_eq(sl_memory_get((sl_device){SL_CPU, 0}, &m), SL_OK);
+    ck_assert_uint_ge(m.by_category[SL_MEMORY_TENSORS], 2 * ROWS * COLUMNS * 4);
+}
+END_TEST
+
 START_TEST(a_device_that_is_only_slow_is_no_stall) {
     fixture f;
     sl_pipeline *p;
@@ -310,6 +326,7 @@ int main(void) {
         TEST(a_lost_device_ends_every_job_and_the_next_pipeline_works),
         TEST(a_stage_that_fails_says_which_and_the_pipeline_goes_on),
         TEST(what_hangs_is_named_with_what_waits_and_the_next_pipeline_works),
+        TEST(tensors_of_a_hung_job_stay_where_they_are),
         TEST(a_device_that_is_only_slow_is_no_stall),
         TEST(an_unknown_fault_is_an_error_that_lists_the_known_ones),
     };

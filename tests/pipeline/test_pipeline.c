@@ -233,6 +233,49 @@ START_TEST(a_source_that_cannot_be_read_fails_by_name_and_leaves_nothing) {
 }
 END_TEST
 
+/* ---- State ---- */
+
+/* Adds its input to what the state holds, and gives that. */
+static sl_status add_to_state(sl_lane *lane, const sl_call *call) {
+    (void)lane;
+    uint32_t *kept = call->states[0].data, *out = call->outputs[0].data;
+    const uint32_t *in = call->inputs[0].data;
+    for (int64_t r = 0; r < call->outputs[0].shape.dims[0]; r++)
+        for (int c = 0; c < COLUMNS; c++)
+            out[r * COLUMNS + c] = kept[c] += in[r * COLUMNS + c];
+    return SL_OK;
+}
+
+START_TEST(a_state_begins_with_zeroes_also_where_memory_is_poisoned) {
+    static const sl_op add_op = {
+        .name = "add", .attribute_bytes = sizeof(g_attributes), .shape = g_shape, .cpu = add_to_state};
+    sl_cpu_options cpu = {.poison = true};
+    sl_pipeline_options options = {.cpu = &cpu};
+    g_attributes a = {.columns = COLUMNS};
+    set_devices("2");
+    sl_graph *g = sl_graph_create();
+    sl_value x = sl_graph_input(g, "x", SL_I32, SL_ROWS, COLUMNS);
+    sl_stage s = sl_graph_stage(g, "sum", "cpu:1");
+    sl_state state = sl_graph_state(g, s, "kept", SL_I32, 1, 1, COLUMNS);
+    sl_graph_output(g, "y", sl_graph_op1(g, s, &add_op, &a, 1, &x, 1, &state));
+    sl_pipeline *p = must_open(g, &options);
+    sl_tensor *in = tensor(ROWS, COLUMNS, 7), *out = tensor(ROWS, COLUMNS, 0);
+    sl_job *job;
+    ck_assert_msg(sl_pipeline_submit(p, &in, &out, NULL, NULL, &job) == SL_OK, "%s", sl_last_error());
+    ck_assert_int_eq(sl_job_wait(job, SL_FOREVER), SL_OK);
+    sl_job_release(job);
+    for (int c = 0; c < COLUMNS; c++) {
+        uint32_t sum = 0;
+        for (int r = 0; r < ROWS; r++)
+            sum += ((const uint32_t *)sl_tensor_data(in))[r * COLUMNS + c];
+        ck_assert_uint_eq(((const uint32_t *)sl_tensor_data(out))[(ROWS - 1) * COLUMNS + c], sum);
+    }
+    sl_pipeline_close(p, NULL, NULL);
+    sl_tensor_release(in);
+    sl_tensor_release(out);
+}
+END_TEST
+
 /* ---- Errors of opening ---- */
 
 START_TEST(the_graphs_first_error_comes_out_of_open) {
@@ -269,16 +312,24 @@ END_TEST
 
 /* ---- A thousand lives ---- */
 
-static _Atomic int64_t n_blocks;
+static _Atomic int64_t n_blocks, fails_in; /* fails_in: 1: the next allocation fails; 0: none does */
+
+static bool fails(void) {
+    return atomic_load(&fails_in) > 0 && atomic_fetch_sub(&fails_in, 1) == 1;
+}
 
 static void *count_allocate(size_t bytes, void *user) {
     (void)user;
+    if (fails())
+        return NULL;
     atomic_fetch_add(&n_blocks, 1);
     return malloc(bytes);
 }
 
 static void *count_reallocate(void *memory, size_t bytes, void *user) {
     (void)user;
+    if (fails())
+        return NULL;
     atomic_fetch_add(&n_blocks, memory == NULL);
     return realloc(memory, bytes);
 }
@@ -305,8 +356,53 @@ static void live_once(sl_tensor *w, int i) {
     sl_pipeline_close(p, NULL, NULL);
 }
 
+static const sl_allocator counting = {count_allocate, count_reallocate, count_release, NULL};
+
+/* A pipeline's life with the n-th allocation failing; false if it ended well. */
+static bool life_fails(sl_graph *g, int n, sl_tensor *x, sl_tensor *y) {
+    sl_pipeline *p = NULL;
+    sl_job *job = NULL;
+    atomic_store(&fails_in, n);
+    sl_status status = sl_pipeline_open(g, NULL, &p);
+    ck_assert((status == SL_OK) == (p != NULL));
+    if (status == SL_OK)
+        status = sl_pipeline_submit(p, &x, &y, NULL, NULL, &job);
+    if (status == SL_OK)
+        status = sl_job_wait(job, SL_FOREVER);
+    sl_job_release(job);
+    sl_pipeline_close(p, NULL, NULL);
+    bool is_over = atomic_exchange(&fails_in, 0) > 0;
+    /* Or well, with a worker less in the pool. */
+    ck_assert_msg(status == SL_OK || status == SL_OUT_OF_MEMORY, "allocation %d: %s", n, sl_last_error());
+    ck_assert(!is_over || status == SL_OK);
+    return !is_over;
+}
+
+START_TEST(an_allocation_that_fails_anywhere_is_an_error_and_leaves_nothing) {
+    sl_set_allocator(&counting);
+    set_devices("2");
+    sl_tensor *w = tensor(1, COLUMNS, 9), *x = tensor(ROWS, COLUMNS, 7), *y = tensor(ROWS, COLUMNS, 0);
+    sl_graph *g = two_stages("cpu:0", "cpu:1", from_tensor, w);
+    life_fails(g, 1 << 20, x, y); /* what is kept for the next time */
+    int64_t blocks = atomic_load(&n_blocks);
+    uint64_t slots = bytes_of(0, SL_MEMORY_SLOTS) + bytes_of(1, SL_MEMORY_SLOTS);
+    int n = 1;
+    while (life_fails(g, n, x, y)) {
+        ck_assert_msg(atomic_load(&n_blocks) == blocks, "allocation %d: %lld blocks are left", n,
+                      (long long)(atomic_load(&n_blocks) - blocks));
+        ck_assert_uint_eq(bytes_of(0, SL_MEMORY_SLOTS) + bytes_of(1, SL_MEMORY_SLOTS), slots);
+        n++;
+    }
+    printf("%d allocations in a life\n", n - 1);
+    ck_assert_int_gt(n, 100);
+    sl_graph_destroy(g);
+    sl_tensor *all[] = {w, x, y};
+    for (int i = 0; i < 3; i++)
+        sl_tensor_release(all[i]);
+}
+END_TEST
+
 START_TEST(a_thousand_lives_leave_nothing_behind) {
-    static const sl_allocator counting = {count_allocate, count_reallocate, count_release, NULL};
     sl_set_allocator(&counting);
     set_devices("2");
     sl_tensor *w = tensor(1, COLUMNS, 9);
@@ -331,8 +427,10 @@ int main(void) {
         TEST(mapped_memory_that_is_not_aligned_is_copied),
         TEST(a_source_is_read_once_a_device_in_pieces_with_progress),
         TEST(a_source_that_cannot_be_read_fails_by_name_and_leaves_nothing),
+        TEST(a_state_begins_with_zeroes_also_where_memory_is_poisoned),
         TEST(the_graphs_first_error_comes_out_of_open),
         TEST(a_device_that_is_not_there_is_an_error_that_lists_what_is),
+        TEST_FOR(an_allocation_that_fails_anywhere_is_an_error_and_leaves_nothing, 200),
         TEST_FOR(a_thousand_lives_leave_nothing_behind, 200),
     };
     return test_main("pipeline", cases, sizeof cases / sizeof *cases);
