@@ -53,7 +53,8 @@ static const row rows[] = {
     {"SLUICE_SIM_DEVICES", COUNT, AT(sim_devices), 0, 65536, "1024", "a number from 0 to 65536",
      "How many simulated devices there are, 0 to 65536."},
     {"SLUICE_SIM_TOPOLOGY", TEXT, AT(sim_topology), 0, 0, "", "",
-     "Speeds and links of simulated devices: a JSON file, or JSON text; empty: stages and links take no time but what the graph gives them."},
+     "Speeds and links of simulated devices: a JSON file, or JSON text; empty: stages and links take no time but what "
+     "the graph gives them."},
     {"SLUICE_PINNED_MEMORY", BYTES, AT(pinned_bytes), 1, INT64_MAX, "1Gi",
      "whole bytes, at least 1, such as 512M or 8Gi",
      "Limit of the process's pinned host memory in bytes, such as 512M or 8Gi."},
