@@ -7,7 +7,7 @@ static bool is_drained(const sli_cpu *c) {
     for (int i = 0; i < c->n_lanes; i++)
         if (sli_see(&c->lanes[i]->head) != sli_see(&c->lanes[i]->tail))
             return false;
-    return atomic_load(&c->n_out) == 0;
+    return true;
 }
 
 /* A lane that hangs by a fault never ends; where enqueueing failed, waits may have lost their records. */

@@ -72,7 +72,8 @@ static void publish(sli_cpu_lane *touched) {
 /* Actions that pile up while the driver is busy elsewhere are not for it alone, unless they are tiny. */
 static void nudge(sli_cpu *c) {
     uint64_t grain = sli_load(&c->grain_ns);
-    if (c->order != SLI_EAGER || ++c->n_unseen < 2 || (grain && grain < (uint64_t)5 * SLI_TINY_NS))
+    if (c->order != SLI_EAGER || ++c->n_unseen < 2 || (grain && grain < SLI_COARSE_NS) ||
+        atomic_load_explicit(&c->pool->pollers, memory_order_relaxed) > 0)
         return;
     sli_driver_gives_up(c);
     sli_hand_over(c);

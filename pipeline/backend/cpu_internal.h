@@ -32,9 +32,10 @@ typedef struct sli_cpu_lane sli_cpu_lane;
 
 enum {
     SLI_LINE = 64,          /* bytes that move from core to core as one */
-    SLI_SHORT_NS = 5000,    /* a payload that takes less is short */
+    SLI_SHORT_NS = 10000,   /* a payload that takes less is short */
     SLI_SHORT_COPY = 32768, /* bytes that are copied in less */
     SLI_TINY_NS = 300,      /* payloads that take less gain nothing from a second thread */
+    SLI_COARSE_NS = 1500,   /* and those that take less are no reason to wake one */
     SLI_MEASURE_EACH = 64   /* one of so many short payloads of a stage is timed */
 };
 
@@ -57,6 +58,7 @@ struct sli_cpu_lane {
     struct sl_lane base;
     sli_cpu *c;
     int from, to; /* devices or SLI_HOST; the same: it computes */
+    int shard;
     sli_entry *queue;
     uint64_t mask;
     sli_counter *times_ns; /* of value v at v & times_mask, the last `kept` are; NULL: no times */
@@ -97,7 +99,7 @@ struct sli_cpu_lane {
 /* Lanes that are served together, copies before compute: a transfer that waits for a kernel hides nothing. */
 struct sli_shard {
     _Alignas(SLI_LINE) _Atomic uintptr_t keeper; /* a server, + 1: a driver that is not in await; 0: nobody */
-    _Atomic bool asked;                          /* an idle worker would take it */
+    _Atomic(sli_server *) asked_by;              /* is idle, and would take it */
     _Atomic(sli_cpu_lane *) first;
     sli_cpu *c;
     int index;
@@ -152,7 +154,7 @@ struct sli_server {
     /* Its own. */
     _Alignas(SLI_LINE) sli_cpu_lane *pick; /* of the long ones, the next */
     unsigned turns;                        /* idle ones in a row */
-    uint64_t spins_until;
+    uint64_t idle_since;
     unsigned rotation, crowded;
     bool met_long;
     const sli_cpu *absent; /* a driver that was seen away, and since when */
@@ -209,8 +211,9 @@ struct sli_cpu {
     /* Whoever serves. */
     _Alignas(SLI_LINE) sli_counter grain_ns; /* what a stage's payload takes, about */
     sli_counter parks;                       /* of the driver */
-    _Alignas(SLI_LINE) _Atomic int n_out, n_hung;
-    uint64_t pool_parks; /* before it was opened */
+    _Alignas(SLI_LINE) _Atomic int n_hung;
+    _Atomic bool is_busy; /* orders other than eager: a payload is under way */
+    uint64_t pool_parks;  /* before it was opened */
     sli_cpu *next_abandoned;
 };
 
@@ -340,7 +343,7 @@ void sli_return_to_duty(sli_server *w);
 /* cpu_payload.c */
 sli_outcome sli_payload_serve(sli_server *w, sli_cpu_lane *l, const sli_entry *e);       /* by the shard's keeper */
 sli_outcome sli_payload_run_outside(sli_server *w, sli_cpu_lane *l, const sli_entry *e); /* SLI_LATER: bring it back */
-sli_cpu_lane *sli_better_pick(sli_cpu_lane *a, sli_cpu_lane *b);
+sli_cpu_lane *sli_better_pick(const sli_server *w, sli_cpu_lane *a, sli_cpu_lane *b);
 void sli_move_bytes(bool corrupts, void *to, const void *from, size_t bytes);
 
 /* cpu_parallel.c */

@@ -29,7 +29,7 @@ sl_status sli_order_parse(const char *text, sli_order *order, uint64_t *seed) {
 bool sli_order_allows(const sli_cpu *c) {
     if (c->order == SLI_EAGER)
         return true;
-    return atomic_load(&c->awaits) && atomic_load(&c->n_out) == 0 && !sli_is_reached(c);
+    return atomic_load(&c->awaits) && !atomic_load(&c->is_busy) && !sli_is_reached(c);
 }
 
 /* SplitMix64 (Steele, Lea, Flood 2014). */

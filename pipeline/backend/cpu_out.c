@@ -17,11 +17,12 @@ bool sli_come_back(sli_server *w) {
     int out = SLI_OUT;
     if (!atomic_compare_exchange_strong(&w->where, &out, SLI_HERE))
         return false;
-    atomic_store(&w->out_in, NULL);
     return true;
 }
 
+/* The backend may be gone after this. */
 void sli_return_to_duty(sli_server *w) {
+    atomic_store(&w->out_in, NULL);
     atomic_fetch_add(&w->pool->pollers, 1);
     atomic_store(&w->away, false);
 }
@@ -31,7 +32,8 @@ void sli_run_outside(sli_server *w, sli_cpu_lane *l) {
     const sli_entry *e = &l->queue[sli_load(&l->head) & l->mask];
     atomic_store_explicit(&l->is_long, false, memory_order_relaxed);
     sli_hold_lane(l, &l->returned, ++l->taken_out);
-    atomic_fetch_add(&c->n_out, 1);
+    if (c->order != SLI_EAGER)
+        atomic_store(&c->is_busy, true);
     sli_go_out(w, c);
     sli_outcome outcome = sli_payload_run_outside(w, l, e);
     if (!sli_come_back(w))
@@ -39,6 +41,7 @@ void sli_run_outside(sli_server *w, sli_cpu_lane *l) {
     if (outcome == SLI_DONE)
         sli_finish_entry(l);
     sli_show(&l->returned, l->taken_out);
-    atomic_fetch_sub(&c->n_out, 1); /* the backend may be gone after this */
+    if (c->order != SLI_EAGER)
+        atomic_store(&c->is_busy, false);
     sli_return_to_duty(w);
 }

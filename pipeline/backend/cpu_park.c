@@ -9,19 +9,21 @@
 #include <time.h>
 
 enum { LOOK_AT_CLOCK = 32 };
-static const uint64_t spin_ns = 50000;
+static const uint64_t spin_ns = 50000, short_spin_ns = 5000;
 
-/* True for a while after the last work; false at once if more threads run than there are cores. */
+/* True for a while after the last work. If more threads run than there are cores, a driver parks at once, and a worker
+ * soon: it may be a driver that is too many, and is about to park. */
 bool sli_may_spin(sli_server *w) {
     sli_relax();
-    if (atomic_load_explicit(&w->pool->running, memory_order_relaxed) > w->pool->n_cores)
+    bool too_many = atomic_load_explicit(&w->pool->running, memory_order_relaxed) > w->pool->n_cores;
+    if (too_many && w->own)
         return false;
     if (++w->turns % LOOK_AT_CLOCK != 0)
         return true;
     uint64_t now = sli_now_ns();
     if (w->turns == LOOK_AT_CLOCK)
-        w->spins_until = now + spin_ns;
-    return now < w->spins_until;
+        w->idle_since = now;
+    return now - w->idle_since < (too_many ? short_spin_ns : spin_ns);
 }
 
 void sli_pause(int turn) {

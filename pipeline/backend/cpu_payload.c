@@ -27,13 +27,20 @@ static bool is_skipped(const sli_batch *batch) {
            (batch->rows[0] == 0 && sli_batch_is_empty(batch));
 }
 
-/* The oldest micro-batch first, and a copy before what computes. */
-sli_cpu_lane *sli_better_pick(sli_cpu_lane *a, sli_cpu_lane *b) {
+static bool is_share_of(const sli_server *w, const sli_cpu_lane *l) {
+    return l->shard == w->index % sli_n_shards(l->c);
+}
+
+/* A copy before what computes; of the worker's own share, whose data its core has; the oldest micro-batch. */
+sli_cpu_lane *sli_better_pick(const sli_server *w, sli_cpu_lane *a, sli_cpu_lane *b) {
     if (!a)
         return b;
     bool a_computes = a->from == a->to, b_computes = b->from == b->to;
+    bool a_is_own = is_share_of(w, a), b_is_own = is_share_of(w, b);
     if (a_computes != b_computes)
         return a_computes ? b : a;
+    if (a_is_own != b_is_own)
+        return a_is_own ? a : b;
     return batch_of(sli_head_entry(b))->index < batch_of(sli_head_entry(a))->index ? b : a;
 }
 

@@ -7,7 +7,7 @@
 #include <sluice/memory.h>
 #include <string.h>
 
-enum { MOST_BYTES = 1 << 20 };
+enum { MOST_BYTES = 1 << 16 };
 
 struct sli_peer {
     int from, to;
@@ -32,7 +32,7 @@ static size_t count_wrong(bool corrupts, unsigned char *to, const unsigned char 
 }
 
 static bool content_is_right(sli_cpu *c, int from, int to) {
-    static const size_t sizes[] = {1, 64, 4097, 65536, MOST_BYTES};
+    static const size_t sizes[] = {1, 63, 4097, MOST_BYTES};
     unsigned char *buffers = sl_malloc(2 * (size_t)MOST_BYTES);
     bool corrupts = sli_faults_have(&c->faults, SLI_FAULT_CORRUPT, from, to);
     size_t wrong = 0;

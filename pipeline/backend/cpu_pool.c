@@ -173,13 +173,13 @@ static void unlink_backend(sli_pool *p, sli_cpu *c) {
     atomic_fetch_sub(&p->n_backends, 1);
 }
 
-static bool may_be_in(const sli_server *w, uint64_t version) {
-    return w && !atomic_load(&w->away) && atomic_load(&w->seen_version) < version;
+static bool may_be_in(const sli_server *w, const sli_cpu *c, uint64_t version) {
+    return w && ((!atomic_load(&w->away) && atomic_load(&w->seen_version) < version) || atomic_load(&w->out_in) == c);
 }
 
-static bool is_left_by_all(const sli_pool *p, uint64_t version) {
-    for (int i = 0; i < p->n_workers; i++)
-        if (may_be_in(atomic_load(&p->workers[i]), version))
+static bool is_left_by_all(const sli_cpu *c, uint64_t version) {
+    for (int i = 0; i < c->pool->n_workers; i++)
+        if (may_be_in(atomic_load(&c->pool->workers[i]), c, version))
             return false;
     return true;
 }
@@ -190,7 +190,7 @@ bool sli_pool_remove(sli_cpu *c, uint64_t deadline_ns) {
     unlink_backend(p, c);
     uint64_t version = atomic_fetch_add(&p->version, 1) + 1;
     pthread_mutex_unlock(&registry.lock);
-    for (int turn = 0; !is_left_by_all(p, version) || atomic_load(&c->n_out) > 0; turn++) {
+    for (int turn = 0; !is_left_by_all(c, version); turn++) {
         if (turn % TURNS == TURNS - 1 && sli_now_ns() >= deadline_ns)
             return false;
         sli_pause(turn);

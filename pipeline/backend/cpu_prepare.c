@@ -60,7 +60,7 @@ void sli_cpu_lane_free(sli_cpu_lane *l) {
 }
 
 static void add_to_shard(sli_cpu *c, sli_cpu_lane *l) {
-    int index = (l->from == SLI_HOST ? l->to : l->from) % c->n_shards;
+    int index = l->shard = (l->from == SLI_HOST ? l->to : l->from) % c->n_shards;
     _Atomic(sli_cpu_lane *) *at = &c->shards[index].first;
     bool computes = l->from == l->to;
     for (sli_cpu_lane *other; (other = atomic_load(at)) && (computes || other->from != other->to);)

@@ -8,9 +8,13 @@
 
 enum { MOST_IN_A_ROW = 16 }; /* payloads of a lane, then the others have their turn */
 
+static bool computes(const sli_cpu_lane *l) {
+    return l->from == l->to;
+}
+
 /* Copies that a payload has made ready come before the lane's next payload, unless both are over in no time. */
 static int most_in_a_row(const sli_cpu_lane *l) {
-    return l->from == l->to && !sli_is_tiny(l->c) ? 1 : MOST_IN_A_ROW;
+    return computes(l) && !sli_is_tiny(l->c) ? 1 : MOST_IN_A_ROW;
 }
 
 static void raise_lane(sli_cpu_lane *l) {
@@ -50,7 +54,7 @@ static void leave_long(sli_server *w, sli_cpu_lane *l) {
     sli_hold_lane(l, &l->tail, 0);
     atomic_store_explicit(&l->is_long, true, memory_order_relaxed);
     w->met_long = true;
-    w->pick = sli_better_pick(w->pick, l);
+    w->pick = sli_better_pick(w, w->pick, l);
 }
 
 /* True if the lane got anywhere. */
@@ -93,5 +97,8 @@ bool sli_serve_shard(sli_server *w, sli_shard *s) {
     for (sli_cpu_lane *l = sli_first_lane(s); l; l = sli_next_lane(l))
         if (sli_lane_is_ready(l))
             did |= serve_lane(w, l);
+    for (sli_cpu_lane *l = did ? sli_first_lane(s) : NULL; l && !computes(l); l = sli_next_lane(l))
+        if (sli_lane_is_ready(l)) /* what a stage has made ready */
+            serve_lane(w, l);
     return did;
 }

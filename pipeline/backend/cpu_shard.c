@@ -29,24 +29,24 @@ static void let_go(sli_shard *s) {
     atomic_store_explicit(&s->keeper, 0, memory_order_release);
 }
 
-static bool is_asked(const sli_shard *s) {
-    return atomic_load_explicit(&s->asked, memory_order_relaxed);
+static sli_server *asker_of(const sli_shard *s) {
+    return atomic_load_explicit(&s->asked_by, memory_order_relaxed);
 }
 
-static void ask(sli_shard *s, bool asks) {
-    if (is_asked(s) != asks)
-        atomic_store_explicit(&s->asked, asks, memory_order_relaxed);
+static void set_asker(sli_shard *s, sli_server *w) {
+    atomic_store_explicit(&s->asked_by, w, memory_order_relaxed);
 }
 
-static sli_shard *share_of(const sli_server *w, const sli_cpu *c, int n_shards) {
-    return &c->shards[w->index % n_shards];
+/* What one asked for is for others too. */
+static void ask_no_more(sli_server *w, sli_cpu *c) {
+    for (int i = 0; i < sli_n_shards(c); i++)
+        if (asker_of(&c->shards[i]) == w)
+            set_asker(&c->shards[i], NULL);
 }
 
 void sli_let_go_of(sli_server *w, sli_cpu *c) {
-    int n = sli_n_shards(c);
-    if (!w->own && n > 0)
-        ask(share_of(w, c, n), false);
-    for (int i = 0; i < n; i++)
+    ask_no_more(w, c);
+    for (int i = 0; i < sli_n_shards(c); i++)
         if (keeps(w, &c->shards[i]))
             let_go(&c->shards[i]);
 }
@@ -103,28 +103,32 @@ static bool is_absent(sli_server *w, const sli_cpu *c) {
     return w->turns - w->absent_turns > ABSENT_TURNS;
 }
 
-/* What it asked for and was given it takes also when nothing is ready: the work is to come to it. */
-static bool worker_takes(sli_server *w, sli_cpu *c, sli_shard *s, uintptr_t keeper) {
-    bool is_mine = s == share_of(w, c, sli_n_shards(c));
-    if (keeper && !(keeper & 1)) {
-        if (w->turns && is_mine && !sli_is_tiny(c))
-            ask(s, true);
+/* True if its share of the shards was given to it. It takes that also when nothing is ready: work is to come to it. */
+static bool is_given(sli_server *w, sli_cpu *c, sli_shard *s, uintptr_t keeper) {
+    bool is_kept = keeper && !(keeper & 1), is_idle = w->turns > 0 && !sli_is_tiny(c);
+    if (is_kept && is_idle && !asker_of(s) && s->index == w->index % sli_n_shards(c))
+        set_asker(s, w);
+    if (is_kept || asker_of(s) != w)
         return false;
-    }
+    set_asker(s, NULL);
+    return try_take(w, s, keeper);
+}
+
+static bool worker_takes(sli_server *w, sli_cpu *c, sli_shard *s, uintptr_t keeper) {
+    if (is_given(w, c, s, keeper))
+        return true;
+    if ((keeper && !(keeper & 1)) || asker_of(s))
+        return false;
     sight seen = look(s);
-    if (is_asked(s)) {
-        if (!is_mine)
-            return false;
-        ask(s, false);
-        return try_take(w, s, keeper);
-    }
     if (!seen.ready || (keeper && !is_absent(w, c)) || (!seen.is_long && is_left_to_a_senior(w, c)))
         return false;
     return try_take(w, s, keeper);
 }
 
 static bool driver_takes(sli_server *d, sli_shard *s, uintptr_t keeper) {
-    if (keeper || is_asked(s))
+    if (is_given(d, d->own, s, keeper))
+        return true;
+    if (keeper || asker_of(s))
         return false;
     sight seen = look(s);
     return seen.ready && !seen.is_long && try_take(d, s, 0);
@@ -139,7 +143,7 @@ static void share(sli_server *w, sli_cpu *c, int busy) {
     }
     for (int i = 0; i < sli_n_shards(c); i++) {
         sli_shard *s = &c->shards[i];
-        if (keeps(w, s) && is_asked(s)) {
+        if (keeps(w, s) && asker_of(s)) {
             let_go(s);
             return;
         }
@@ -229,6 +233,7 @@ void sli_driver_is_back(sli_server *d) {
 
 void sli_driver_leaves(sli_server *d) {
     sli_show(&d->own->leaves, sli_load(&d->own->leaves) + 1);
+    ask_no_more(d, d->own);
     for (int i = 0; i < sli_n_shards(d->own); i++)
         if (keeps(d, &d->own->shards[i]))
             atomic_store_explicit(&d->own->shards[i].keeper, (uintptr_t)d | 1, memory_order_release);
