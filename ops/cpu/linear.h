@@ -1,17 +1,20 @@
-/* y = x w^T + bias on the CPU. The order of sums of an output element, in every instruction set and wherever the
- * element stands: 16 partial sums that start at 0; element k of the inner dimension goes to sum k mod 16 by fma, k
- * increasing; the inner dimension is continued by zeros to a multiple of 16; then sums i and i + 8 are added, i and i +
- * 4, i and i + 2, i and i + 1; then the bias, if there is one. A NaN is the one quiet NaN.
+/* y = x w^T + bias on the CPU.
+ *
+ * The order of sums of an output element, in every instruction set and wherever the element stands: the inner dimension
+ * is cut into blocks of SLI_LINEAR_BLOCK. In a block, 16 partial sums start at 0; its element k goes to sum k mod 16 by
+ * fma, k increasing; zeros continue it to a multiple of 16. Then sums i and i + 8 are added, i and i + 4, i and i + 2,
+ * i and i + 1. The blocks' sums are added up in their order, and then the bias, if there is one. A NaN becomes the one
+ * quiet NaN.
  *
  * Here is what the part that knows blocks (linear.c) and the one that knows instructions (vector/linear_tiles.c) say to
- * each other. A tile is a few rows by SLI_QUAD outputs; its sums are [rows][SLI_QUAD][16] floats, which stay in memory
- * between blocks of the inner dimension. */
+ * each other. A tile is a few rows by SLI_QUAD outputs, over one block of the inner dimension. */
 #ifndef SLI_LINEAR_H
 #define SLI_LINEAR_H
 
 #include <sluice/op.h>
 
 enum {
+    SLI_LINEAR_BLOCK = 1024,
     SLI_QUAD = 4,        /* outputs of a tile */
     SLI_TILE_ROWS = 6,   /* most rows of one, in any instruction set */
     SLI_WEIGHT_TYPES = 3 /* SL_F32, SL_F16, SL_BF16 */
@@ -20,22 +23,25 @@ enum {
 typedef struct sli_tile {
     const float *x; /* element k of row r: x[k / 16 * x_step + r * x_row + k % 16] */
     size_t x_row, x_step;
-    const void *w; /* the same of output o, in elements of the weight's type */
+    const void *w; /* the same of output o, in elements of the weight's type; all SLI_QUAD can be read */
     size_t w_row, w_step;
     size_t steps; /* whole groups of 16 of the inner dimension */
     size_t rest;  /* elements after them, 0 to 15: zeros are taken for those that are not there */
-    bool first;   /* the sums start at 0, not at what is in `sums` */
-    float *sums;  /* 64-byte aligned */
+    float *y;     /* output o of row r: y[r * y_row + o] */
+    size_t y_row;
+    int outputs;       /* 1 to SLI_QUAD are written */
+    bool first, last;  /* block: else y is added to; then it is finished, with the bias */
+    const float *bias; /* of the outputs, or NULL */
 } sli_tile;
+
+typedef void (*sli_tile_fn)(const sli_tile *tile);
 
 typedef struct sli_linear_kernels {
     int tile_rows; /* most rows of a tile */
 
-    /* Adds a tile's products to its sums. `tile[t][r - 1]`: weights of type t, r rows. */
-    void (*tile[SLI_WEIGHT_TYPES][SLI_TILE_ROWS])(const sli_tile *tile);
-
-    /* From the sums of a tile its outputs, `outputs` of each row, y_row floats from row to row. */
-    void (*finish)(const float *sums, int rows, int outputs, const float *bias, float *y, size_t y_row);
+    /* Computes a tile of r rows: plain[t][r - 1] with weights of type t as they lie (their step is 16, and so is that
+     * of a single row of x), packed[r - 1] with packed ones. */
+    sli_tile_fn plain[SLI_WEIGHT_TYPES][SLI_TILE_ROWS], packed[SLI_TILE_ROWS];
 
     /* Copies `rows` rows of `n` elements (`row` elements from one to the next) as f32, in the order in which a tile
      * reads them: the step is then rows_padded * 16, the row 16. Zeros fill n up to a multiple of 16, and rows to
@@ -56,10 +62,10 @@ typedef struct sli_linear {
     size_t rows, in, out;
 } sli_linear;
 
-/* Bytes of scratch that sli_linear_run needs. */
-size_t sli_linear_scratch(const sli_linear_kernels *kernels, size_t rows, size_t in, size_t out, int threads);
+/* Bytes of scratch that sli_linear_run needs for so many rows or fewer. */
+size_t sli_linear_scratch(size_t rows, size_t in, size_t out, int threads);
 
-/* Computes it, in as many parts as the lane's device has threads. `scratch` is 64-byte aligned. */
+/* Computes it, in at most as many parts as the lane's device has threads. `scratch` is 64-byte aligned. */
 void sli_linear_run(const sli_linear_kernels *kernels, sl_lane *lane, const sli_linear *product, void *scratch);
 
 #endif

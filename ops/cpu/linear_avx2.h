@@ -19,4 +19,17 @@ static inline lanes lanes_load_f16(const uint16_t *p) {
     return _mm256_cvtph_ps(_mm_loadu_si128((const void *)p));
 }
 
+#define four_load _mm_loadu_ps
+#define four_store _mm_storeu_ps
+#define four_add _mm_add_ps
+
+static inline sli_four four_nan(sli_four v) {
+    __m128 nan = _mm_castsi128_ps(_mm_set1_epi32(0x7fc00000));
+    return _mm_blendv_ps(v, nan, _mm_cmpunord_ps(v, v));
+}
+
+static inline sli_vf join(lanes low, lanes high) {
+    return (sli_vf){low, high};
+}
+
 #endif

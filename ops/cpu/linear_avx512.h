@@ -13,4 +13,15 @@ typedef sli_vf lanes;
 #define lanes_fma sli_vf_fma
 #define lanes_zero _mm512_setzero_ps
 
+#define four_load _mm_loadu_ps
+#define four_store _mm_storeu_ps
+#define four_add _mm_add_ps
+
+static inline sli_four four_nan(sli_four v) {
+    __m128 nan = _mm_castsi128_ps(_mm_set1_epi32(0x7fc00000));
+    return _mm_blendv_ps(v, nan, _mm_cmpunord_ps(v, v));
+}
+
+#define join(all, same) (all)
+
 #endif

@@ -10,8 +10,8 @@ static size_t bias_bytes(const sl_call *call) {
 
 size_t sli_cpu_linear_scratch(const sl_call *call, int threads) {
     const sl_shape *x = &call->inputs[0].shape, *w = &call->inputs[1].shape;
-    return bias_bytes(call) + sli_linear_scratch(sli_linear_kernels_for(sl_cpu_isa()), (size_t)sl_shape_rows(x),
-                                                 (size_t)w->dims[1], (size_t)w->dims[0], threads);
+    return bias_bytes(call) +
+           sli_linear_scratch((size_t)sl_shape_rows(x), (size_t)w->dims[1], (size_t)w->dims[0], threads);
 }
 
 static const float *bias_of(const sl_call *call) {

@@ -12,5 +12,28 @@ typedef sli_vf lanes;
 #define lanes_store sli_vf_store
 #define lanes_fma sli_vf_fma
 #define lanes_zero() sli_vf_set1(0)
+#define join(all, same) (all)
+
+static inline sli_four four_load(const float *y) {
+    sli_four v;
+    memcpy(v.l, y, sizeof v.l);
+    return v;
+}
+
+static inline void four_store(float *y, sli_four v) {
+    memcpy(y, v.l, sizeof v.l);
+}
+
+static inline sli_four four_add(sli_four a, sli_four b) {
+    for (int i = 0; i < 4; i++)
+        a.l[i] += b.l[i];
+    return a;
+}
+
+static inline sli_four four_nan(sli_four v) {
+    for (int i = 0; i < 4; i++)
+        v.l[i] = v.l[i] == v.l[i] ? v.l[i] : sli_float_of_bits(0x7fc00000u);
+    return v;
+}
 
 #endif

@@ -17,13 +17,25 @@
 #define INLINE static inline __attribute__((always_inline))
 #endif
 
-#if defined(__AVX512F__)
+/* Each header has `lanes`, LANES sums of a pass; `sums`, an element's 16 sums, of which a pass sets LANES; TILE_ROWS.
+ */
+#if defined(SLI_SIMD_AVX512_H)
 #include "cpu/linear_avx512.h"
-#elif defined(__AVX2__)
+#elif defined(SLI_SIMD_AVX2_H)
 #include "cpu/linear_avx2.h"
 #else
 #include "cpu/linear_plain.h"
 #endif
+
+/* From where weights are read: packed (first cache), or as they lie: then those of the next quad are fetched, into the
+ * first cache if four outputs' are not too much for it. */
+typedef enum source { PACKED, NEAR, FAR } source;
+
+enum { TILE_SUMS = SLI_TILE_ROWS * SLI_QUAD, NEAR_BYTES = 20000 };
+
+INLINE size_t element_bytes(sl_dtype type) {
+    return type == SL_F32 ? 4 : 2;
+}
 
 /* LANES of w, from element k on; `have` of them are there (LANES or more: all). */
 INLINE lanes load_weight(sl_dtype type, const void *w, size_t k, size_t have) {
@@ -42,16 +54,26 @@ INLINE lanes load_x(const float *x, size_t have) {
     return have >= LANES ? lanes_load(x) : lanes_load_part(x, have);
 }
 
+INLINE void fetch_next(sl_dtype type, source from, const sli_tile *t, size_t w_at) {
+    const char *next = (const char *)t->w + (w_at + SLI_QUAD * t->w_row) * element_bytes(type);
+    if (from == NEAR)
+        __builtin_prefetch(next, 0, 3);
+    if (from == FAR)
+        __builtin_prefetch(next, 0, 2);
+}
+
 /* One step: LANES elements of the inner dimension. */
-INLINE void step(sl_dtype type, int rows, const sli_tile *t, size_t x_at, size_t w_at, size_t have,
-                 lanes sums[SLI_TILE_ROWS * SLI_QUAD]) {
+INLINE void step(sl_dtype type, int rows, source from, const sli_tile *t, size_t x_at, size_t w_at, size_t have,
+                 lanes sums[TILE_SUMS]) {
     lanes x[SLI_TILE_ROWS];
     UNROLL
     for (int r = 0; r < rows; r++)
         x[r] = load_x(t->x + x_at + (size_t)r * t->x_row, have);
     UNROLL
     for (int o = 0; o < SLI_QUAD; o++) {
-        lanes w = load_weight(type, t->w, w_at + (size_t)o * t->w_row, have);
+        size_t at = w_at + (size_t)o * t->w_row;
+        fetch_next(type, from, t, at);
+        lanes w = load_weight(type, t->w, at, have);
         UNROLL
         for (int r = 0; r < rows; r++)
             sums[r * SLI_QUAD + o] = lanes_fma(x[r], w, sums[r * SLI_QUAD + o]);
@@ -59,53 +81,122 @@ INLINE void step(sl_dtype type, int rows, const sli_tile *t, size_t x_at, size_t
 }
 
 /* The sums from `lane` on, LANES of them. */
-INLINE void pass(sl_dtype type, int rows, const sli_tile *t, size_t lane) {
-    lanes sums[SLI_TILE_ROWS * SLI_QUAD];
+INLINE void pass(sl_dtype type, int rows, source from, const sli_tile *t, size_t lane, lanes sums[TILE_SUMS]) {
     UNROLL
     for (int i = 0; i < rows * SLI_QUAD; i++)
-        sums[i] = t->first ? lanes_zero() : lanes_load(t->sums + i * SLI_LANES + lane);
+        sums[i] = lanes_zero();
     size_t x_at = lane, w_at = lane;
     for (size_t s = 0; s < t->steps; s++, x_at += t->x_step, w_at += t->w_step)
-        step(type, rows, t, x_at, w_at, LANES, sums);
-    if (t->rest)
-        step(type, rows, t, x_at, w_at, t->rest > lane ? t->rest - lane : 0, sums);
-    UNROLL
-    for (int i = 0; i < rows * SLI_QUAD; i++)
-        lanes_store(t->sums + i * SLI_LANES + lane, sums[i]);
+        step(type, rows, from, t, x_at, w_at, LANES, sums);
+    if (t->rest > lane)
+        step(type, rows, PACKED, t, x_at, w_at, t->rest - lane, sums);
+    else if (t->rest)
+        step(type, rows, PACKED, t, 0, 0, 0, sums);
 }
 
-INLINE void tile(sl_dtype type, int rows, const sli_tile *t) {
-    UNROLL
-    for (size_t lane = 0; lane < SLI_LANES; lane += LANES)
-        pass(type, rows, t, lane);
-}
-
-#define TILE(type, rows)                                                                                               \
-    static void tile_##type##_##rows(const sli_tile *t) {                                                              \
-        tile(SL_##type, rows, t);                                                                                      \
+/* Four outputs of a row from their sums. */
+INLINE void finish(const sli_tile *t, sli_four sum, float *y) {
+    float few[SLI_QUAD] = {0}, few_bias[SLI_QUAD] = {0};
+    size_t bytes = (size_t)t->outputs * sizeof *y;
+    float *to = t->outputs < SLI_QUAD ? few : y;
+    const float *bias = t->bias;
+    if (t->outputs < SLI_QUAD) {
+        memcpy(few, y, bytes);
+        if (bias)
+            bias = memcpy(few_bias, bias, bytes);
     }
-#define TILES(type) TILE(type, 1) TILE(type, 2) TILE(type, 3) TILE(type, 4) TILE(type, 5) TILE(type, 6)
-#define TILE_NAMES(type)                                                                                               \
-    { tile_##type##_1, tile_##type##_2, tile_##type##_3, tile_##type##_4, tile_##type##_5, tile_##type##_6 }
-TILES(F32)
-TILES(F16)
-TILES(BF16)
+    if (!t->first)
+        sum = four_add(four_load(to), sum);
+    if (t->last)
+        sum = four_nan(bias ? four_add(sum, four_load(bias)) : sum);
+    four_store(to, sum);
+    if (t->outputs < SLI_QUAD)
+        memcpy(y, few, bytes);
+}
 
-static void finish(const float *sums, int rows, int outputs, const float *bias, float *y, size_t y_row) {
-    size_t n = (size_t)outputs;
-    for (int r = 0; r < rows; r++, sums += SLI_QUAD * SLI_LANES, y += y_row) {
+INLINE void tile(sl_dtype type, int rows, source from, const sli_tile *t) {
+    lanes low[TILE_SUMS], high[TILE_SUMS];
+    pass(type, rows, from, t, 0, low);
+    if ((int)LANES < SLI_LANES)
+        pass(type, rows, PACKED, t, LANES, high);
+    UNROLL
+    for (int r = 0; r < rows; r++) {
         sli_vf v[SLI_QUAD];
-        float of[SLI_LANES] = {0};
         UNROLL
         for (int o = 0; o < SLI_QUAD; o++)
-            v[o] = sli_vf_load(sums + o * SLI_LANES);
-        sli_vf_sum4(v, of);
-        sli_vf sum = sli_vf_load(of);
-        if (bias)
-            sum = sli_vf_add(sum, sli_vf_load_part(bias, n));
-        sli_vf_store_part(y, sli_vf_nan_if_nan(sum, sum), n);
+            v[o] = join(low[r * SLI_QUAD + o], high[r * SLI_QUAD + o]);
+        finish(t, sli_vf_sums(v), t->y + (size_t)r * t->y_row);
     }
 }
+
+/* 16 of w from element k on, `have` of them, as load_weight. */
+INLINE sli_vf load_16(sl_dtype type, const void *w, size_t k, size_t have) {
+    const float *f32 = (const float *)w + k;
+    const uint16_t *h16 = (const uint16_t *)w + k;
+    if (type == SL_F32)
+        return have < SLI_LANES ? sli_vf_load_part(f32, have) : sli_vf_load(f32);
+    if (type == SL_F16)
+        return have < SLI_LANES ? sli_vf_load_f16_part(h16, have) : sli_vf_load_f16(h16);
+    return have < SLI_LANES ? sli_vf_load_bf16_part(h16, have) : sli_vf_load_bf16(h16);
+}
+
+/* One row as it lies: weights are read once, so that memory is what limits, and a second pass would show. */
+INLINE void row(sl_dtype type, source from, const sli_tile *t) {
+    sli_vf sums[SLI_QUAD];
+    UNROLL
+    for (int o = 0; o < SLI_QUAD; o++)
+        sums[o] = sli_vf_set1(0);
+    size_t k = 0;
+    for (size_t s = 0; s < t->steps; s++, k += SLI_LANES) {
+        sli_vf x = sli_vf_load(t->x + k);
+        UNROLL
+        for (int o = 0; o < SLI_QUAD; o++) {
+            size_t at = k + (size_t)o * t->w_row;
+            fetch_next(type, from, t, at);
+            sums[o] = sli_vf_fma(x, load_16(type, t->w, at, SLI_LANES), sums[o]);
+        }
+    }
+    if (t->rest) {
+        sli_vf x = sli_vf_load_part(t->x + k, t->rest);
+        UNROLL
+        for (int o = 0; o < SLI_QUAD; o++)
+            sums[o] = sli_vf_fma(x, load_16(type, t->w, k + (size_t)o * t->w_row, t->rest), sums[o]);
+    }
+    finish(t, sli_vf_sums(sums), t->y);
+}
+
+/* Weights as they lie. */
+INLINE void plain(sl_dtype type, int rows, const sli_tile *t) {
+    source from = SLI_QUAD * t->w_row * element_bytes(type) <= NEAR_BYTES ? NEAR : FAR;
+    if (rows > 1)
+        tile(type, rows, FAR, t);
+    else if (from == NEAR)
+        row(type, NEAR, t);
+    else
+        row(type, FAR, t);
+}
+
+#define PLAIN(type, rows)                                                                                              \
+    static void plain_##type##_##rows(const sli_tile *t) {                                                             \
+        plain(SL_##type, rows, t);                                                                                     \
+    }
+#define PLAINS(type) PLAIN(type, 1) PLAIN(type, 2) PLAIN(type, 3) PLAIN(type, 4) PLAIN(type, 5) PLAIN(type, 6)
+#define PLAIN_NAMES(type)                                                                                              \
+    { plain_##type##_1, plain_##type##_2, plain_##type##_3, plain_##type##_4, plain_##type##_5, plain_##type##_6 }
+PLAINS(F32)
+PLAINS(F16)
+PLAINS(BF16)
+
+#define PACKED_ROWS(rows)                                                                                              \
+    static void packed_##rows(const sli_tile *t) {                                                                     \
+        tile(SL_F32, rows, PACKED, t);                                                                                 \
+    }
+PACKED_ROWS(1)
+PACKED_ROWS(2)
+PACKED_ROWS(3)
+PACKED_ROWS(4)
+PACKED_ROWS(5)
+PACKED_ROWS(6)
 
 INLINE void pack(sl_dtype type, const void *from, size_t row, int rows, int rows_padded, size_t n, float *to) {
     for (size_t k = 0; k < n; k += SLI_LANES)
@@ -127,7 +218,7 @@ PACK(BF16)
 extern const sli_linear_kernels SLI_FOR_ISA(sli_linear);
 const sli_linear_kernels SLI_FOR_ISA(sli_linear) = {
     .tile_rows = TILE_ROWS,
-    .tile = {[SL_F32] = TILE_NAMES(F32), [SL_F16] = TILE_NAMES(F16), [SL_BF16] = TILE_NAMES(BF16)},
-    .finish = finish,
+    .plain = {[SL_F32] = PLAIN_NAMES(F32), [SL_F16] = PLAIN_NAMES(F16), [SL_BF16] = PLAIN_NAMES(BF16)},
+    .packed = {packed_1, packed_2, packed_3, packed_4, packed_5, packed_6},
     .pack = {[SL_F32] = pack_F32, [SL_F16] = pack_F16, [SL_BF16] = pack_BF16},
 };
