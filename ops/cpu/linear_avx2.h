@@ -2,7 +2,8 @@
 #ifndef SLI_LINEAR_AVX2_H
 #define SLI_LINEAR_AVX2_H
 
-enum { LANES = 8, TILE_ROWS = 3 };
+#define TILE_ROWS 3
+enum { LANES = 8 };
 typedef __m256 lanes;
 
 #define lanes_load _mm256_loadu_ps

@@ -2,7 +2,8 @@
 #ifndef SLI_LINEAR_AVX512_H
 #define SLI_LINEAR_AVX512_H
 
-enum { LANES = 16, TILE_ROWS = 6 };
+#define TILE_ROWS 6
+enum { LANES = 16 };
 typedef sli_vf lanes;
 
 #define lanes_load sli_vf_load

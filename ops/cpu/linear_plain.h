@@ -2,7 +2,8 @@
 #ifndef SLI_LINEAR_PLAIN_H
 #define SLI_LINEAR_PLAIN_H
 
-enum { LANES = 16, TILE_ROWS = 2 };
+#define TILE_ROWS 3
+enum { LANES = 16 };
 typedef sli_vf lanes;
 
 #define lanes_load sli_vf_load

@@ -5,18 +5,6 @@
 #include "cpu/simd.h"
 #include "cpu/simd_sum4.h"
 
-/* Plain C is the oracle: left as loops and calls, or one file takes minutes to compile. */
-#if !defined(__AVX2__)
-#define UNROLL
-#define INLINE static inline
-#elif defined(__clang__)
-#define UNROLL _Pragma("clang loop unroll(full)")
-#define INLINE static inline __attribute__((always_inline))
-#else
-#define UNROLL _Pragma("GCC unroll 32")
-#define INLINE static inline __attribute__((always_inline))
-#endif
-
 /* Each header has `lanes`, LANES sums of a pass; `sums`, an element's 16 sums, of which a pass sets LANES; TILE_ROWS.
  */
 #if defined(SLI_SIMD_AVX512_H)
@@ -30,6 +18,19 @@
 /* From where weights are read: packed (first cache), or as they lie: then those of the next quad are fetched, into the
  * first cache if four outputs' are not too much for it. */
 typedef enum source { PACKED, NEAR, FAR } source;
+
+/* Sums stay in registers only where every loop over them is unrolled and every function is part of its caller. Plain C
+ * has no such registers. */
+#if defined(SLI_SIMD_PLAIN_H)
+#define INLINE static
+#define UNROLL
+#elif defined(__clang__)
+#define INLINE static inline __attribute__((always_inline))
+#define UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define INLINE static inline __attribute__((always_inline))
+#define UNROLL _Pragma("GCC unroll 32")
+#endif
 
 enum { TILE_SUMS = SLI_TILE_ROWS * SLI_QUAD, NEAR_BYTES = 20000 };
 
@@ -180,23 +181,25 @@ INLINE void plain(sl_dtype type, int rows, const sli_tile *t) {
     static void plain_##type##_##rows(const sli_tile *t) {                                                             \
         plain(SL_##type, rows, t);                                                                                     \
     }
-#define PLAINS(type) PLAIN(type, 1) PLAIN(type, 2) PLAIN(type, 3) PLAIN(type, 4) PLAIN(type, 5) PLAIN(type, 6)
-#define PLAIN_NAMES(type)                                                                                              \
-    { plain_##type##_1, plain_##type##_2, plain_##type##_3, plain_##type##_4, plain_##type##_5, plain_##type##_6 }
-PLAINS(F32)
-PLAINS(F16)
-PLAINS(BF16)
-
 #define PACKED_ROWS(rows)                                                                                              \
     static void packed_##rows(const sli_tile *t) {                                                                     \
         tile(SL_F32, rows, PACKED, t);                                                                                 \
     }
+#if TILE_ROWS > 3
+#define MORE(...) __VA_ARGS__
+#else
+#define MORE(...)
+#endif
+#define PLAINS(type) PLAIN(type, 1) PLAIN(type, 2) PLAIN(type, 3) MORE(PLAIN(type, 4) PLAIN(type, 5) PLAIN(type, 6))
+#define PLAIN_NAMES(type)                                                                                              \
+    { plain_##type##_1, plain_##type##_2, plain_##type##_3, MORE(plain_##type##_4, plain_##type##_5, plain_##type##_6) }
+PLAINS(F32)
+PLAINS(F16)
+PLAINS(BF16)
 PACKED_ROWS(1)
 PACKED_ROWS(2)
 PACKED_ROWS(3)
-PACKED_ROWS(4)
-PACKED_ROWS(5)
-PACKED_ROWS(6)
+MORE(PACKED_ROWS(4) PACKED_ROWS(5) PACKED_ROWS(6))
 
 INLINE void pack(sl_dtype type, const void *from, size_t row, int rows, int rows_padded, size_t n, float *to) {
     for (size_t k = 0; k < n; k += SLI_LANES)
@@ -219,6 +222,6 @@ extern const sli_linear_kernels SLI_FOR_ISA(sli_linear);
 const sli_linear_kernels SLI_FOR_ISA(sli_linear) = {
     .tile_rows = TILE_ROWS,
     .plain = {[SL_F32] = PLAIN_NAMES(F32), [SL_F16] = PLAIN_NAMES(F16), [SL_BF16] = PLAIN_NAMES(BF16)},
-    .packed = {packed_1, packed_2, packed_3, packed_4, packed_5, packed_6},
+    .packed = {packed_1, packed_2, packed_3, MORE(packed_4, packed_5, packed_6)},
     .pack = {[SL_F32] = pack_F32, [SL_F16] = pack_F16, [SL_BF16] = pack_BF16},
 };
