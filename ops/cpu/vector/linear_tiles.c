@@ -1,12 +1,15 @@
 /* The tiles of linear.h for one instruction set. A tile has SLI_QUAD outputs and as many rows as leave their sums in
  * registers: 6 with 32 registers of 16 lanes. AVX2 has 16 of 8 lanes: there a tile has 3 rows and is done in two
- * passes, sums 0 to 7 and then sums 8 to 15, since no sum depends on another before the end. */
+ * passes, sums 0 to 7 and then sums 8 to 15, since no sum depends on another before the end.
+ *
+ * Weights that are not packed come from memory, and the next four outputs' are fetched meanwhile: a row begins at
+ * another place for each output, which the processor does not foresee. */
 #include "cpu/linear.h"
 #include "cpu/simd.h"
 #include "cpu/simd_sum4.h"
 
-/* Each header has `lanes`, LANES sums of a pass; `sums`, an element's 16 sums, of which a pass sets LANES; TILE_ROWS.
- */
+/* Each header has TILE_ROWS; `lanes`, a register of LANES sums; `join`, 16 sums from one or two of them; and what is
+ * done with sli_four, the outputs of a row. */
 #if defined(SLI_SIMD_AVX512_H)
 #include "cpu/linear_avx512.h"
 #elif defined(SLI_SIMD_AVX2_H)
