@@ -11,6 +11,8 @@ static void fill_options(sl_plan *p, const sl_graph *g) {
     o->micro_batch_rows = most && most < wished ? most : wished;
     o->max_segments = o->max_segments ? o->max_segments : o->micro_batch_rows;
     o->staging_bytes = o->staging_bytes ? o->staging_bytes : (size_t)1 << 20;
+    if (o->staging_bytes > (size_t)1 << 40)
+        o->staging_bytes = (size_t)1 << 40; /* more than any value: one piece */
 }
 
 static sl_status copy_names(sl_plan *p, const sl_graph *g) {
