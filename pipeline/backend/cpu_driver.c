@@ -7,7 +7,7 @@
 #include "cpu_internal.h"
 #include "error.h"
 
-enum { LOOK_AT_CLOCK = 64 };
+enum { LOOK_AT_CLOCK = 16 };
 
 bool sli_is_reached(const sli_cpu *c) {
     const sli_cpu_lane *l = atomic_load_explicit(&c->target, memory_order_relaxed);
@@ -111,6 +111,9 @@ void sli_cpu_watch(sli_backend *b, uint16_t lane, uint64_t value, sli_backend *w
     uint64_t before = atomic_load(&l->watched);
     if (value < before && atomic_exchange(&l->watched, value) == SLI_NEVER)
         atomic_fetch_add(&c->n_watched, 1);
+    if (c->counted) /* it goes to await elsewhere */
+        atomic_fetch_sub(&c->pool->running, 1);
+    c->counted = false;
     atomic_store(&c->awaits, true);
     sli_driver_gives_up(c);
     sli_hand_over(c);

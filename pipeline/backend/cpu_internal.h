@@ -31,12 +31,12 @@ typedef struct sli_server sli_server;
 typedef struct sli_cpu_lane sli_cpu_lane;
 
 enum {
-    SLI_LINE = 64,          /* bytes that move from core to core as one */
-    SLI_SHORT_NS = 10000,   /* a payload that takes less is short */
-    SLI_SHORT_COPY = 32768, /* bytes that are copied in less */
-    SLI_TINY_NS = 300,      /* payloads that take less gain nothing from a second thread */
-    SLI_COARSE_NS = 1500,   /* and those that take less are no reason to wake one */
-    SLI_MEASURE_EACH = 64   /* one of so many short payloads of a stage is timed */
+    SLI_LINE = 64,           /* bytes that move from core to core as one */
+    SLI_SHORT_NS = 10000,    /* a payload that takes less is short */
+    SLI_SHORT_COPY = 131072, /* bytes that are copied in less */
+    SLI_TINY_NS = 300,       /* payloads that take less gain nothing from a second thread */
+    SLI_COARSE_NS = 1500,    /* and those that take less are no reason to wake one */
+    SLI_MEASURE_EACH = 64    /* one of so many short payloads of a stage is timed */
 };
 
 /* An action, or a payload and the record behind it: 16 bytes, since the queue crosses cores. */
@@ -92,7 +92,7 @@ struct sli_cpu_lane {
     bool was_empty;
     uint64_t ran;       /* payloads, for faults */
     uint64_t time_ns;   /* on a modelled timeline */
-    sli_server *server; /* while it runs a payload of several parts */
+    sli_server *server; /* that runs its payload */
     sli_counter busy_ns, payloads, bytes;
 };
 
@@ -231,6 +231,9 @@ struct sli_pool {
     _Atomic bool stop;
     _Atomic int n_sections;
     _Alignas(SLI_LINE) sli_counter parks;
+    sli_server *never_started; /* still looked at */
+    bool has_abandoned;        /* workers */
+    sli_pool *next_abandoned;
 };
 
 /* ---- Numbers that others read ---- */
@@ -348,6 +351,7 @@ void sli_move_bytes(bool corrupts, void *to, const void *from, size_t bytes);
 
 /* cpu_parallel.c */
 void sli_cpu_parallel(sl_lane *lane, int n_parts, void (*run)(int part, int n_parts, void *user), void *user);
+void sli_copy_in_parts(sli_cpu_lane *l, char *to, const char *from, size_t bytes);
 bool sli_help(sli_server *w);
 bool sli_can_help(const sli_pool *p);
 

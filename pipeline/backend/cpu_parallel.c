@@ -8,8 +8,9 @@
  * owner does not go on before all of them are done. */
 #include "cpu_internal.h"
 #include "futex.h"
+#include <string.h>
 
-enum { PART_BITS = 20, MOST_PARTS = (1 << PART_BITS) - 1, SPINS = 2000 };
+enum { PART_BITS = 20, MOST_PARTS = (1 << PART_BITS) - 1, SPINS = 2000, LARGE_COPY = 2 << 20, COPIERS = 4 };
 
 static uint64_t next_of(uint64_t ticket) {
     return ticket & MOST_PARTS;
@@ -100,16 +101,11 @@ static void wait_for_parts(sli_section *s, uint32_t n_parts) {
     atomic_store(&s->sleeps, false);
 }
 
-void sli_cpu_parallel(sl_lane *lane, int n_parts, void (*run)(int part, int n_parts, void *user), void *user) {
-    sli_cpu_lane *l = (sli_cpu_lane *)lane;
-    sli_section *s = lane->threads > 1 ? &l->server->section : NULL;
-    if (!s || n_parts < 2 || n_parts > MOST_PARTS || s->open) { /* open: a part that is cut again */
-        for (int part = 0; part < n_parts; part++)
-            run(part, n_parts, user);
-        return;
-    }
-    int helpers = (lane->threads < n_parts ? lane->threads : n_parts) - 1, part;
+static void run_section(sli_cpu_lane *l, int helpers, int n_parts, void (*run)(int part, int n_parts, void *user),
+                        void *user) {
+    sli_section *s = &l->server->section;
     uint64_t generation = (atomic_load(&s->ticket) >> 2 * PART_BITS) + 1;
+    int part;
     s->open = true;
     s->run = run;
     s->user = user;
@@ -124,4 +120,39 @@ void sli_cpu_parallel(sl_lane *lane, int n_parts, void (*run)(int part, int n_pa
     atomic_fetch_sub(&l->c->pool->n_sections, 1);
     wait_for_parts(s, (uint32_t)n_parts);
     s->open = false;
+}
+
+void sli_cpu_parallel(sl_lane *lane, int n_parts, void (*run)(int part, int n_parts, void *user), void *user) {
+    sli_cpu_lane *l = (sli_cpu_lane *)lane;
+    int threads = lane->threads < n_parts ? lane->threads : n_parts;
+    if (threads > 1 && n_parts <= MOST_PARTS && !l->server->section.open) {
+        run_section(l, threads - 1, n_parts, run, user);
+        return;
+    }
+    for (int part = 0; part < n_parts; part++) /* also a part that is cut again */
+        run(part, n_parts, user);
+}
+
+typedef struct span {
+    char *to;
+    const char *from;
+    size_t bytes;
+} span;
+
+static void copy_part(int part, int n_parts, void *user) {
+    const span *s = user;
+    size_t begin = s->bytes / (size_t)n_parts * (size_t)part, end = s->bytes / (size_t)n_parts * (size_t)(part + 1);
+    if (part == n_parts - 1)
+        end = s->bytes;
+    memcpy(s->to + begin, s->from + begin, end - begin);
+}
+
+/* One core does not use all the bandwidth there is: workers that are free copy too. */
+void sli_copy_in_parts(sli_cpu_lane *l, char *to, const char *from, size_t bytes) {
+    int workers = l->c->pool->n_workers, copiers = workers < COPIERS ? workers : COPIERS;
+    span s = {to, from, bytes};
+    if (bytes < LARGE_COPY || copiers < 2)
+        copy_part(0, 1, &s);
+    else
+        run_section(l, copiers - 1, 2 * copiers, copy_part, &s);
 }

@@ -118,6 +118,13 @@ void sli_move_bytes(bool corrupts, void *to, const void *from, size_t bytes) {
     }
 }
 
+static void copy(sli_cpu_lane *l, char *to, const char *from, size_t bytes) {
+    if (bytes <= SLI_SHORT_COPY || l->corrupts)
+        sli_move_bytes(l->corrupts, to, from, bytes);
+    else
+        sli_copy_in_parts(l, to, from, bytes);
+}
+
 static void call(sli_cpu_lane *l, const known *k) {
     sli_add(&l->payloads, 1);
     if (k->work->code) {
@@ -125,8 +132,8 @@ static void call(sli_cpu_lane *l, const known *k) {
         return;
     }
     if (k->bytes)
-        sli_move_bytes(l->corrupts, sli_operand_at(&k->work->operands[1], k->batch),
-                       sli_operand_at(&k->work->operands[0], k->batch), k->bytes);
+        copy(l, sli_operand_at(&k->work->operands[1], k->batch), sli_operand_at(&k->work->operands[0], k->batch),
+             k->bytes);
     sli_add(&l->bytes, k->bytes);
 }
 
@@ -185,8 +192,7 @@ static sli_outcome run_watched(sli_cpu_lane *l, const known *k) {
 static sli_outcome run(sli_server *w, sli_cpu_lane *l, const known *k) {
     bool measures = k->cost && ++k->cost->unmeasured >= SLI_MEASURE_EACH;
     sli_outcome outcome = SLI_DONE;
-    if (l->base.threads > 1)
-        l->server = w;
+    l->server = w;
     uint64_t from = measures ? sli_now_ns() : 0;
     if (l->plain)
         call(l, k);

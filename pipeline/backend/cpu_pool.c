@@ -12,7 +12,8 @@
 #include <stdio.h>
 #include <sys/prctl.h>
 
-enum { TURNS = 64 }; /* between two looks at the clock */
+enum { TURNS = 64 };                        /* between two looks at the clock */
+static const uint64_t turn_ns = 1000000000; /* the longest that a turn may take on a crowded machine */
 
 static struct {
     pthread_mutex_t lock;
@@ -20,6 +21,7 @@ static struct {
     int users;
     sli_server *abandoned_workers; /* still pointed at: what they use is borrowed for good */
     sli_cpu *abandoned;
+    sli_pool *abandoned_pools;
     uint64_t n_abandoned;
 } registry = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -73,7 +75,8 @@ static bool start_worker(sli_pool *p, int index) {
     atomic_store(&p->workers[index], NULL);
     atomic_fetch_sub(&p->pollers, 1);
     atomic_fetch_sub(&p->running, 1);
-    sl_free(memory);
+    w->next_abandoned = p->never_started;
+    p->never_started = w;
     return false;
 }
 
@@ -87,10 +90,18 @@ static int start_missing(sli_pool *p) {
 /* ---- The pool ---- */
 
 static void free_pool(sli_pool *p) {
+    for (int i = 0; p->workers && i < p->n_workers; i++)
+        if (atomic_load(&p->workers[i]))
+            sl_free(atomic_load(&p->workers[i])->memory);
+    for (sli_server *w = p->never_started, *next; w; w = next) {
+        next = w->next_abandoned;
+        sl_free(w->memory);
+    }
     sl_free(p->workers);
     sl_free(p->memory);
 }
 
+/* Workers look at each other until the last one has ended; those that were abandoned may still look at the pool. */
 static void stop_pool(sli_pool *p) {
     atomic_store(&p->stop, true);
     for (int i = 0; i < p->n_workers; i++) {
@@ -99,9 +110,13 @@ static void stop_pool(sli_pool *p) {
             continue;
         sli_ring(w);
         pthread_join(w->thread, NULL);
-        sl_free(w->memory);
     }
-    free_pool(p);
+    if (!p->has_abandoned) {
+        free_pool(p);
+        return;
+    }
+    p->next_abandoned = registry.abandoned_pools;
+    registry.abandoned_pools = p;
 }
 
 static sli_pool *make_pool(int n_workers, int n_cores) {
@@ -173,14 +188,31 @@ static void unlink_backend(sli_pool *p, sli_cpu *c) {
     atomic_fetch_sub(&p->n_backends, 1);
 }
 
-static bool may_be_in(const sli_server *w, const sli_cpu *c, uint64_t version) {
-    return w && ((!atomic_load(&w->away) && atomic_load(&w->seen_version) < version) || atomic_load(&w->out_in) == c);
+/* In a turn that may have met the backend. */
+static bool is_inside(const sli_server *w, const sli_cpu *c, uint64_t version) {
+    (void)c;
+    return w && !atomic_load(&w->away) && atomic_load(&w->seen_version) < version;
 }
 
-static bool is_left_by_all(const sli_cpu *c, uint64_t version) {
-    for (int i = 0; i < c->pool->n_workers; i++)
-        if (may_be_in(atomic_load(&c->pool->workers[i]), c, version))
+/* In a payload of the backend. */
+static bool is_outside(const sli_server *w, const sli_cpu *c, uint64_t version) {
+    (void)version;
+    return w && atomic_load(&w->out_in) == c;
+}
+
+typedef bool (*is_in)(const sli_server *w, const sli_cpu *c, uint64_t version);
+
+/* False at the deadline. */
+static bool wait_for_workers(const sli_cpu *c, uint64_t version, is_in in, uint64_t deadline_ns) {
+    for (int i = 0, turn = 0; i < c->pool->n_workers;) {
+        if (!in(atomic_load(&c->pool->workers[i]), c, version)) {
+            i++;
+            continue;
+        }
+        if (++turn % TURNS == 0 && sli_now_ns() >= deadline_ns)
             return false;
+        sli_pause(turn);
+    }
     return true;
 }
 
@@ -190,12 +222,9 @@ bool sli_pool_remove(sli_cpu *c, uint64_t deadline_ns) {
     unlink_backend(p, c);
     uint64_t version = atomic_fetch_add(&p->version, 1) + 1;
     pthread_mutex_unlock(&registry.lock);
-    for (int turn = 0; !is_left_by_all(c, version); turn++) {
-        if (turn % TURNS == TURNS - 1 && sli_now_ns() >= deadline_ns)
-            return false;
-        sli_pause(turn);
-    }
-    return true;
+    uint64_t soon_ns = sli_after_ns(turn_ns); /* a turn is short: who was in one is outside then, or has left */
+    bool left = wait_for_workers(c, version, is_inside, soon_ns > deadline_ns ? soon_ns : deadline_ns);
+    return wait_for_workers(c, version, is_outside, deadline_ns) && left;
 }
 
 /* ---- What does not end ---- */
@@ -214,6 +243,7 @@ void sli_pool_abandon(sli_cpu *c) {
         if (!abandon_worker(w, c))
             continue;
         pthread_detach(w->thread);
+        p->has_abandoned = true;
         w->next_abandoned = registry.abandoned_workers;
         registry.abandoned_workers = w;
         atomic_fetch_sub(&p->running, 1);

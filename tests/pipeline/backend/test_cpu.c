@@ -163,10 +163,16 @@ END_TEST
 
 /* ---- Memory ---- */
 
-static _Atomic int64_t n_held, n_calls;
+static _Atomic int64_t n_held, n_calls, fails_at = -1;
+
+static bool fails_now(void) {
+    return atomic_load(&n_calls) + 1 == atomic_load(&fails_at) && atomic_fetch_add(&n_calls, 1) >= 0;
+}
 
 static void *counting_allocate(size_t bytes, void *user) {
     (void)user;
+    if (fails_now())
+        return NULL;
     void *memory = malloc(bytes);
     atomic_fetch_add(&n_held, memory != NULL);
     atomic_fetch_add(&n_calls, 1);
@@ -175,6 +181,8 @@ static void *counting_allocate(size_t bytes, void *user) {
 
 static void *counting_reallocate(void *memory, size_t bytes, void *user) {
     (void)user;
+    if (fails_now())
+        return NULL;
     void *larger = realloc(memory, bytes);
     atomic_fetch_add(&n_held, !memory && larger);
     atomic_fetch_add(&n_calls, 1);
@@ -220,6 +228,54 @@ START_TEST(nothing_is_allocated_between_opening_and_closing) {
     chain_settle(c);
     ck_assert_int_eq(atomic_load(&n_calls), before);
     chain_close(c);
+}
+END_TEST
+
+static sl_status build(sli_backend *b) {
+    static sli_stage_code codes[40];
+    static sli_operand operands[40];
+    static sli_work works[40];
+    uint16_t lane;
+    for (int i = 0; i < 40; i++) {
+        sli_lane_desc desc = {i % 4, i / 4 % 4, 10, 10};
+        void *at;
+        SL_TRY(b->ops->lane_create(b, &desc, &lane));
+        SL_TRY(b->ops->allocate(b, i % 4, 64, SL_MEMORY_SLOTS, &at));
+        codes[i] = (sli_stage_code){.name = "stage", .device = {SL_CPU, 0}, .descriptor = -1};
+        operands[i] = (sli_operand){.at = at, .slot_bytes = 64, .extent = {SLI_ROWS_FIXED, 64, 0, SIZE_MAX}};
+        works[i] =
+            (sli_work){.name = "stage", .code = &codes[i], .n_reads = 1, .n_operands = 1, .operands = &operands[i]};
+        SL_TRY(b->ops->prepare(b, 0, &works[i]));
+    }
+    b->ops->peer_works(b, 0, 1); /* false is a fine answer */
+    return SL_OK;
+}
+
+START_TEST(memory_that_is_not_there_is_a_clean_error) {
+    count_memory();
+    begin_cpu(NULL);
+    sl_cpu_options cpu = {.poison = true};
+    sli_backend_options options = {.cpu = &cpu, .measure = true};
+    int64_t before = 0, n_failed = 0;
+    for (int64_t n = 0;; n++) {
+        sli_backend *b = NULL;
+        atomic_store(&fails_at, n == 0 ? -1 : atomic_load(&n_calls) + n);
+        sl_status status = sli_cpu_platform.open(&options, &b);
+        if (status == SL_OK) {
+            status = build(b);
+            ck_assert_int_eq(b->ops->close(b, patience_ns), SL_OK);
+        }
+        bool failed = n > 0 && atomic_load(&n_calls) >= atomic_load(&fails_at);
+        atomic_store(&fails_at, -1);
+        if (n == 0)
+            before = atomic_load(&n_held);
+        ck_assert_int_eq(atomic_load(&n_held), before);
+        ck_assert_msg(status == SL_OK || (status == SL_OUT_OF_MEMORY && failed), "%d: %s", (int)n, sl_last_error());
+        n_failed += status != SL_OK;
+        if (n > 0 && !failed)
+            break;
+    }
+    ck_assert_int_gt(n_failed, 100);
 }
 END_TEST
 
@@ -348,6 +404,32 @@ START_TEST(what_does_not_end_is_abandoned_and_the_next_backend_works) {
 }
 END_TEST
 
+/* The worker may be anywhere on its way to the payload. */
+START_TEST(a_close_without_grace_loses_no_worker) {
+    static const char *const settings[] = {"SLUICE_CPU_WORKERS", "1", NULL};
+    test_work *gated, *other;
+    begin_cpu(settings);
+    chain_options o = {.n_stages = 3, .n_devices = 2, .depth = 2, .op = &mix_op};
+    chain *open = chain_open(&o, NULL);
+    for (int i = 0; i < 40; i++) {
+        fixture *f = open_with_gate(&gated, &other);
+        static __attribute__((used)) fixture *volatile kept[40];
+        kept[i] = f;
+        put_gate(f, gated);
+        for (int k = 0; k < i % 8; k++)
+            f->b->ops->await(f->b, 0, 1, 1);
+        ck_assert_int_eq(f->b->ops->close(f->b, 0), SL_STALLED);
+        chain_run(open, 5);
+        chain_settle(open);
+        ck_assert_int_eq(chain_wrong(open, 5), 0);
+        atomic_store(&the_gate.open, 1);
+        while (atomic_load(&the_gate.inside))
+            sched_yield();
+    }
+    chain_close(open);
+}
+END_TEST
+
 START_TEST(close_waits_for_a_payload_that_ends_within_the_grace) {
     test_work *gated, *other;
     begin_cpu(NULL);
@@ -440,9 +522,11 @@ int main(void) {
         TEST(the_pool_has_as_many_threads_as_it_was_told_and_ends_with_the_last_backend),
         TEST_FOR(opening_and_closing_leaves_nothing, 200),
         TEST(nothing_is_allocated_between_opening_and_closing),
+        TEST_FOR(memory_that_is_not_there_is_a_clean_error, 120),
         TEST(a_poked_driver_comes_back_while_a_payload_blocks),
         TEST(a_payload_that_blocks_holds_up_its_lane_alone),
         TEST(what_does_not_end_is_abandoned_and_the_next_backend_works),
+        TEST(a_close_without_grace_loses_no_worker),
         TEST(close_waits_for_a_payload_that_ends_within_the_grace),
         TEST(more_actions_than_were_promised_are_refused),
         TEST(a_record_that_is_not_the_next_is_refused),

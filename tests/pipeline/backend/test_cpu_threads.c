@@ -212,6 +212,37 @@ START_TEST(devices_that_share_workers_get_right_bytes) {
 }
 END_TEST
 
+/* ---- Copies ---- */
+
+START_TEST(large_copies_are_whole_whoever_helps) {
+    static const size_t more[] = {0, 1, 63, 4097};
+    begin_cpu(NULL);
+    for (int workers = 1; workers <= 5; workers += 2) {
+        sli_pool *pool;
+        ck_assert_int_eq(sli_pool_retain(workers, workers, &pool), SL_OK);
+        fixture *f = fixture_open(NULL);
+        int lane = add_lane(f, 0, 1);
+        for (int i = 0; i < 8; i++) {
+            size_t bytes = ((size_t)2 << 20) * (size_t)(i / 4 + 1) + more[i % 4], n = bytes / 4 + 2;
+            uint32_t *words = malloc(n * 4);
+            ck_assert_ptr_nonnull(words);
+            place from = add_slot(f, 0, n * 4), to = add_slot(f, 1, n * 4);
+            fill_words(words, n, (uint64_t)i);
+            write_words(from, words, n);
+            put(f, lane, add_copy(f, from, to, bytes), NULL);
+            put_record(f, lane);
+            settle(f);
+            ck_assert_mem_eq(to.at, words, bytes);
+            for (size_t k = bytes; k < n * 4; k++)
+                ck_assert_int_eq(to.at[k], 0);
+            free(words);
+        }
+        fixture_close(f);
+        sli_pool_release(pool);
+    }
+}
+END_TEST
+
 int main(void) {
     const test_case cases[] = {
         TEST_FOR(each_part_is_done_once_with_one_worker_and_four_threads, 120),
@@ -220,6 +251,7 @@ int main(void) {
         TEST_FOR(sleeping_workers_are_woken_to_help, 120),
         TEST_FOR(no_more_workers_help_than_the_device_has_threads, 120),
         TEST_FOR(devices_that_share_workers_get_right_bytes, 120),
+        TEST_FOR(large_copies_are_whole_whoever_helps, 120),
     };
     return test_main("cpu threads", cases, sizeof cases / sizeof *cases);
 }
