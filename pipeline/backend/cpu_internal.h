@@ -351,7 +351,7 @@ void sli_move_bytes(bool corrupts, void *to, const void *from, size_t bytes);
 
 /* cpu_parallel.c */
 void sli_cpu_parallel(sl_lane *lane, int n_parts, void (*run)(int part, int n_parts, void *user), void *user);
-void sli_copy_in_parts(sli_cpu_lane *l, char *to, const char *from, size_t bytes);
+void sli_copy_in_parts(sli_cpu_lane *l, void *to, const void *from, size_t bytes);
 bool sli_help(sli_server *w);
 bool sli_can_help(const sli_pool *p);
 

@@ -148,7 +148,7 @@ static void copy_part(int part, int n_parts, void *user) {
 }
 
 /* One core does not use all the bandwidth there is: workers that are free copy too. */
-void sli_copy_in_parts(sli_cpu_lane *l, char *to, const char *from, size_t bytes) {
+void sli_copy_in_parts(sli_cpu_lane *l, void *to, const void *from, size_t bytes) {
     int workers = l->c->pool->n_workers, copiers = workers < COPIERS ? workers : COPIERS;
     span s = {to, from, bytes};
     if (bytes < LARGE_COPY || copiers < 2)
