@@ -9,6 +9,7 @@ typedef struct script { /* a feed that turns values round, group by group */
     uint32_t groups;
     _Atomic uint64_t limit; /* turns; then idle */
     uint64_t asked, told;
+    bool one_by_one;  /* idle while anything is under way */
     uint32_t pass_of; /* this group has nothing to do; UINT32_MAX: none */
     int32_t in[MOST_GROUPS][ROWS], out[MOST_GROUPS][ROWS];
     uint64_t rounds[MOST_GROUPS];
@@ -26,7 +27,7 @@ static sl_feed_answer next(void *user, uint64_t k, sl_micro_batch *mb) {
     uint32_t group = (uint32_t)(k % s->groups);
     ck_assert_uint_eq(k, s->asked);
     ck_assert_uint_le(k + 1, s->told + s->groups);
-    if (k >= atomic_load(&s->limit))
+    if (k >= atomic_load(&s->limit) || (s->one_by_one && s->asked > s->told))
         return SL_FEED_IDLE;
     s->asked++;
     if (group == s->pass_of) {
@@ -113,6 +114,20 @@ START_TEST(a_poke_wakes_an_idle_feed) {
     }
     sl_pipeline_close(s.p, NULL, NULL);
     ck_assert_uint_eq(s.told, 6 + 20 * 5);
+    sem_destroy(&s.over);
+}
+END_TEST
+
+START_TEST(an_idle_feed_is_asked_again_when_a_micro_batch_has_ended) {
+    script s;
+    hand_options o;
+    start(&s, &o, 3, 0, NULL);
+    s.one_by_one = true;
+    atomic_store(&s.limit, 30);
+    sl_pipeline_poke(s.p); /* once */
+    wait_over(&s);
+    sl_pipeline_close(s.p, NULL, NULL);
+    ck_assert_uint_eq(s.told, 30);
     sem_destroy(&s.over);
 }
 END_TEST
@@ -295,6 +310,7 @@ int main(void) {
     const test_case cases[] = {
         TEST(values_go_round_the_ring),
         TEST(a_poke_wakes_an_idle_feed),
+        TEST(an_idle_feed_is_asked_again_when_a_micro_batch_has_ended),
         TEST(a_group_that_passes_holds_up_no_other),
         TEST(a_micro_batch_that_does_not_fit_is_refused),
         TEST(an_op_that_fails_ends_its_micro_batch_alone),
