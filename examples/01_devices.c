@@ -1,7 +1,5 @@
 /* Device strings, the current device and its guard, tensors on devices.
  *
- *     SLUICE_CPU_DEVICES=4 ./example_01_devices
- *
  * The devices of this program are virtual ones: parts of the CPU that have memory of their own. With `cuda:N` for
  * `cpu:N` it is the same program on GPUs. */
 #include <sluice/sluice.h>
@@ -71,7 +69,8 @@ static sl_status move(sl_device from, sl_device to) {
 int main(void) {
     sl_device devices[2];
     int n;
-    if (sl_devices_find() != SL_OK) /* a wrong environment variable, for example */
+    sl_setting_set("SLUICE_CPU_DEVICES", "4"); /* at first there are as many as cores */
+    if (sl_devices_find() != SL_OK)            /* a wrong environment variable, for example */
         return complain("devices");
     printf("%d CPU devices\n", sl_device_count(SL_CPU));
 

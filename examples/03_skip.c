@@ -53,6 +53,7 @@ int main(void) {
     const sl_device host = {SL_CPU, 0};
     const int64_t shape[] = {ROWS, WIDTH};
     sl_tensor *x = NULL, *out[2] = {NULL, NULL};
+    sl_setting_set("SLUICE_CPU_DEVICES", "3"); /* at first there are as many as cores */
     if (sl_tensor_create(host, SL_F32, 2, shape, 0, &x) != SL_OK ||
         sl_tensor_create(host, SL_F32, 2, shape, 0, &out[0]) != SL_OK ||
         sl_tensor_create(host, SL_F32, 2, shape, 0, &out[1]) != SL_OK)

@@ -22,6 +22,7 @@ int main(void) {
     sl_plan *plan;
     sl_pipeline *pipeline;
     sl_tensor *t = NULL;
+    sl_setting_set("SLUICE_CPU_DEVICES", "4"); /* at first there are as many as cores */
     try("A device string with a wrong character", sl_device_parse("cuda:0x1", &device));
     try("A kind of device that is known elsewhere", sl_device_parse("mps", &device));
     try("A device that is not there", sl_device_check((sl_device){SL_CPU, 99}));

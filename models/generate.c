@@ -170,7 +170,7 @@ static sl_status open_ring(sl_generator *g, const sl_generator_options *o, const
                                                                          .logits = g->logits});
     if (!graph)
         return SL_OUT_OF_MEMORY;
-    const sl_feed feed = {generator_next, generator_ended, deliver, g};
+    const sl_feed feed = {generator_next, generator_ended, deliver, g, g->memory};
     sl_pipeline_options p = o->pipeline;
     p.plan.micro_batch_rows = (uint32_t)g->max_rows;
     p.plan.max_segments = (uint32_t)g->n_places;

@@ -115,6 +115,7 @@ void sli_pipeline_release(sl_pipeline *p) {
     sli_loop_free(p->loop);
     sli_figures_destroy(p);
     pthread_mutex_destroy(&p->registry_lock);
+    sl_tensor_release(p->feed.memory);
     sl_free(p);
 }
 
@@ -125,8 +126,11 @@ static void take_options(sl_pipeline *p, const sl_pipeline_options *o) {
     p->queue_limit = o->queue_limit ? o->queue_limit : QUEUE_LIMIT;
     p->patience_ns = o->patience_ns ? o->patience_ns : patience_ns;
     p->has_feed = o->feed;
-    if (o->feed)
-        p->feed = *o->feed;
+    if (!o->feed)
+        return;
+    p->feed = *o->feed;
+    if (p->feed.memory)
+        sl_tensor_retain(p->feed.memory);
 }
 
 static void start(sl_pipeline *p) {
@@ -188,6 +192,9 @@ sl_status sli_pipeline_open(const sl_graph *graph, const sl_pipeline_options *op
     sl_plan *plan;
     *out = NULL;
     options = options ? options : &none;
+    if (options->feed && (!options->feed->next || !options->feed->ended))
+        return sl_fail(SL_INVALID, "the feed has no %s (NULL); it needs next and ended",
+                       options->feed->next ? "ended" : "next");
     SL_TRY(sli_graph_validate(graph, &options->plan)); /* first: then its devices are there, and of one kind */
     const sli_platform *platform = sli_platform_get(graph->stages[0].device.kind);
     sli_backend_options backend_options = {options->cpu, options->sim_topology, options->measure};

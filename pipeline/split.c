@@ -86,10 +86,30 @@ static sl_status check_segment(const sl_plan *plan, const sl_segment *s, uint32_
     return SL_OK;
 }
 
+/* A place is one sequence: a later segment of it goes on where the one before left off, or the outputs would depend on
+ * which of them share a micro-batch. */
+static sl_status check_place(const sl_job *job, uint32_t at) {
+    const sl_segment *s = &job->segments[at];
+    for (uint32_t before = at; before-- > 0;) {
+        const sl_segment *b = &job->segments[before];
+        if (b->place != s->place)
+            continue;
+        if (b->position + b->n_rows == s->position)
+            return SL_OK;
+        return sl_fail(SL_INVALID,
+                       "segment %u continues place %d at position %d, and segment %u of the same job leaves it at %d: "
+                       "give it that position, a place of its own, or a later job",
+                       at, s->place, s->position, before, b->position + b->n_rows);
+    }
+    return SL_OK;
+}
+
 sl_status sli_cut_check_segments(const sl_plan *plan, const sl_job *job) {
     int64_t row = 0;
     for (uint32_t s = 0; s < job->n_segments; s++) {
         SL_TRY(check_segment(plan, &job->segments[s], s, row));
+        if (plan->n_states)
+            SL_TRY(check_place(job, s));
         row += job->segments[s].n_rows;
     }
     if ((uint64_t)row != job->rows[0])

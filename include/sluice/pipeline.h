@@ -142,7 +142,7 @@ struct sl_micro_batch {
     uint32_t rows[SL_MAX_ROW_COUNTS]; /* by row count, 0 allowed but for the first */
     const void **inputs;              /* [inputs of the graph] host memory of the micro-batch's rows */
     void **outputs;                   /* [outputs of the graph] */
-    sl_segment *segments;             /* [plan.max_segments] to be filled */
+    sl_segment *segments;             /* [plan.max_segments] to be filled; NULL where no op of the graph reads them */
     uint32_t n_segments;
 };
 
@@ -154,13 +154,17 @@ typedef enum sl_feed_answer {
 
 struct sl_feed {
     /* On the driver's thread: may not block, allocate or call the library, but for the calls that say so. The memory
-     * that inputs and outputs point at is borrowed until `ended`. */
+     * that inputs and outputs point at is borrowed until `ended`; where that says SL_LOST or SL_STALLED something may
+     * still run, and it stays borrowed until the pipeline is closed, and for good where something hangs: see `memory`.
+     */
     sl_feed_answer (*next)(void *user, uint64_t k, sl_micro_batch *micro_batch);
     /* On the driver's thread, once for each SL_FEED_BATCH, in order: its outputs are written, or why not. */
     void (*ended)(void *user, uint64_t k, sl_status status, const char *message);
     /* On the loop, some time after sl_pipeline_notify: several calls may become one. May be NULL. */
     void (*deliver)(void *user);
     void *user;
+    sl_tensor *memory; /* that inputs and outputs lie in: the pipeline holds a reference for as long as anything of it
+                          may touch it. NULL: the feed sees to that itself */
 };
 
 SL_API void sl_pipeline_poke(sl_pipeline *pipeline);   /* any thread, a feed's hooks too; never blocks */

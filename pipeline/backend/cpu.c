@@ -82,11 +82,20 @@ static const sli_backend_ops cpu_ops = {
     .parks = cpu_parks,
 };
 
+static sl_status check_speed(const char *name, double value) {
+    if (value == 0 || (value >= 1 && value <= 1e18))
+        return SL_OK;
+    return sl_fail(SL_INVALID, "sl_cpu_options: %s is %g; allowed is 1 to 1e18, and 0 for the setting of the process",
+                   name, value);
+}
+
 static sl_status read_options(sli_cpu *c, const sli_backend_options *options, const sli_settings *s) {
     static const sli_backend_options no_options;
     static const sl_cpu_options no_cpu_options;
     const sli_backend_options *o = options ? options : &no_options;
     const sl_cpu_options *cpu = o->cpu ? o->cpu : &no_cpu_options;
+    SL_TRY(check_speed("operations_per_s", cpu->operations_per_s));
+    SL_TRY(check_speed("link_bytes_per_s", cpu->link_bytes_per_s));
     SL_TRY(sli_order_parse(cpu->order ? cpu->order : s->order, &c->order, &c->seed));
     SL_TRY(sli_faults_parse(cpu->faults ? cpu->faults : s->faults, s->cpu_devices, &c->faults));
     c->measure = o->measure;

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # run.sh PROGRAM EXPECTED: an example prints what it says it prints.
 unset "${!SLUICE_@}"
-export SLUICE_CPU_DEVICES=4
 if diff <("$1") "$2"; then
     echo "1 passed, 0 failed, 0 skipped"
 else

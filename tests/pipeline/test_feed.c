@@ -48,7 +48,8 @@ static void ended(void *user, uint64_t k, sl_status status, const char *message)
         s->worst = status;
         snprintf(s->message, sizeof s->message, "%s", message);
     }
-    memcpy(s->in[group], s->out[group], sizeof s->in[group]);
+    if (status != SL_LOST && status != SL_STALLED) /* then what was lost may still write */
+        memcpy(s->in[group], s->out[group], sizeof s->in[group]);
     s->rounds[group]++;
     sl_job *job = atomic_exchange(&s->ends_next, NULL);
     if (job) {
@@ -75,7 +76,7 @@ static void start(script *s, hand_options *o, uint32_t groups, uint64_t limit, s
         for (int r = 0; r < ROWS; r++)
             s->in[g][r] = s->out[g][r] = 100 * g + r;
     *o = (hand_options){SL_CPU, 3, 2, 4, 4, groups, 0};
-    sl_feed feed = {next, ended, deliver, s};
+    sl_feed feed = {next, ended, deliver, s, NULL};
     sl_pipeline_options options = {.feed = &feed, .patience_ns = 50000000};
     s->p = hand_open(o, &options, wrap);
 }

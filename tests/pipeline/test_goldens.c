@@ -184,7 +184,7 @@ static uint64_t ring_ns(uint32_t groups, uint64_t rounds) {
     run r = even(4, 10, 2, 0, 0);
     r.last_hop_ns = 2;
     turns t = {.limit = rounds * groups, .groups = groups};
-    sl_feed feed = {next_turn, turn_ended, NULL, &t};
+    sl_feed feed = {.next = next_turn, .ended = turn_ended, .user = &t};
     sl_pipeline_options options = {
         .plan = {.micro_batch_rows = 1, .groups = groups}, .sim_topology = topology_of(&r, topology), .feed = &feed};
     chain c;
@@ -219,7 +219,7 @@ START_TEST(a_close_tells_a_feed_of_every_micro_batch_that_lags_hold_back) {
         chain c;
         sl_pipeline *p;
         turns t = {.limit = limit, .groups = limit + 1}; /* no ring: all may be asked for */
-        sl_feed feed = {next_turn, turn_ended, NULL, &t};
+        sl_feed feed = {.next = next_turn, .ended = turn_ended, .user = &t};
         sl_pipeline_options options = {.plan.micro_batch_rows = 1, .feed = &feed};
         make_chain(&c, 4, device_of);
         end_chain(&c);

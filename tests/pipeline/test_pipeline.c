@@ -3,6 +3,7 @@
 #include "random_graph.h"
 #include "settings.h"
 #include <dirent.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -294,6 +295,33 @@ START_TEST(the_graphs_first_error_comes_out_of_open) {
 }
 END_TEST
 
+static void refuses(const sl_pipeline_options *options, const char *word) {
+    sl_pipeline *p;
+    sl_graph *g = two_stages("cpu:0", "cpu:1", no_weight, NULL);
+    ck_assert_int_eq(sl_pipeline_open(g, options, &p), SL_INVALID);
+    ck_assert_ptr_null(p);
+    ck_assert_msg(strstr(sl_last_error(), word) != NULL, "no '%s': %s", word, sl_last_error());
+    sl_graph_destroy(g);
+}
+
+START_TEST(options_that_make_no_sense_are_refused_by_name) {
+    set_devices("2");
+    static const double no_speeds[] = {-1, 0.5, 1e-300, 1e19, INFINITY, NAN};
+    for (size_t i = 0; i < sizeof no_speeds / sizeof *no_speeds; i++) {
+        refuses(&(sl_pipeline_options){.cpu = &(sl_cpu_options){.operations_per_s = no_speeds[i]}}, "operations_per_s");
+        refuses(&(sl_pipeline_options){.cpu = &(sl_cpu_options){.link_bytes_per_s = no_speeds[i]}}, "link_bytes_per_s");
+    }
+    refuses(&(sl_pipeline_options){.feed = &(sl_feed){0}}, "next");
+}
+END_TEST
+
+START_TEST(a_piece_of_a_staged_copy_may_be_larger_than_any_value) {
+    set_devices("2");
+    sl_pipeline_options options = {.plan.staging_bytes = SIZE_MAX, .plan.route = SL_ROUTE_STAGED};
+    sl_pipeline_close(must_open(two_stages("cpu:0", "cpu:1", no_weight, NULL), &options), NULL, NULL);
+}
+END_TEST
+
 START_TEST(a_device_that_is_not_there_is_an_error_that_lists_what_is) {
     set_devices("2");
     sl_pipeline *p;
@@ -429,6 +457,8 @@ int main(void) {
         TEST(a_source_that_cannot_be_read_fails_by_name_and_leaves_nothing),
         TEST(a_state_begins_with_zeroes_also_where_memory_is_poisoned),
         TEST(the_graphs_first_error_comes_out_of_open),
+        TEST(options_that_make_no_sense_are_refused_by_name),
+        TEST(a_piece_of_a_staged_copy_may_be_larger_than_any_value),
         TEST(a_device_that_is_not_there_is_an_error_that_lists_what_is),
         TEST_FOR(an_allocation_that_fails_anywhere_is_an_error_and_leaves_nothing, 200),
         TEST_FOR(a_thousand_lives_leave_nothing_behind, 200),

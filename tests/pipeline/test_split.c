@@ -185,6 +185,8 @@ START_TEST(segments_that_are_wrong_are_refused) {
     refused((sl_segment[]){{-1, 0, 0, 8}}, 1, 1, "place -1");
     refused((sl_segment[]){{0, 9, 0, 8}}, 1, 1, "room for 16");
     refused((sl_segment[]){{0, INT32_MAX, 0, 8}}, 1, 1, "room for 16");
+    refused((sl_segment[]){{0, 0, 0, 4}, {0, 0, 4, 4}}, 2, 1, "leaves it at 4");
+    refused((sl_segment[]){{0, 0, 0, 2}, {1, 0, 2, 2}, {0, 3, 4, 4}}, 3, 4, "segment 0 of the same job");
     refused((sl_segment[]){{0, 0, 0, 1}, {1, 0, 1, 1}, {2, 0, 2, 1}, {3, 0, 3, 1}, {0, 1, 4, 4}}, 5, 1, "max_segments");
 }
 END_TEST
